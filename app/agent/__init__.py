@@ -1,0 +1,1 @@
+"""One run as a sequence of events. Knows no HTTP and no database."""

@@ -1,0 +1,119 @@
+"""What an agent tells while it runs.
+
+The order for one model response: deltas of its thinking, text and tool calls as they arrive, then
+`MessageDone` with the whole message. A `ToolDone` follows for every call. Deltas are for the eye; only
+`MessageDone`, `ToolDone` and `Appended` carry what is stored. `RunDone` is last, and there is always one.
+"""
+
+from dataclasses import dataclass
+
+from app.clock import Instant
+from app.conversation.entries import Entry
+from app.conversation.messages import Message
+from app.conversation.outcomes import RunEnd
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More text of the assistant message `message_id`. Never empty."""
+
+    message_id: str
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingStarted:
+    """A Thinking block `thinking_id` of the assistant message `message_id` begins."""
+
+    message_id: str
+    thinking_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    thinking_id: str
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingEnded:
+    """The Thinking block is complete; `encrypted` is its opaque value, if it has one."""
+
+    thinking_id: str
+    created_at: Instant
+    encrypted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStarted:
+    message_id: str
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """More of the call's arguments, as JSON text. Never empty."""
+
+    call_id: str
+    delta: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEnded:
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDone:
+    """An assistant message is complete (or cut: see its stop reason)."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDone:
+    """One call has its result."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Something other than the model or a tool added an entry to the history."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunDone:
+    """The last event of a run."""
+
+    end: RunEnd
+
+
+AgentEvent = (
+    TextDelta
+    | ThinkingStarted
+    | ThinkingDelta
+    | ThinkingEnded
+    | ToolCallStarted
+    | ToolCallDelta
+    | ToolCallEnded
+    | MessageDone
+    | ToolDone
+    | Appended
+    | StepStarted
+    | StepEnded
+    | RunDone
+)

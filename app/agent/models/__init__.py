@@ -1,0 +1,1 @@
+"""The models an agent can speak with."""

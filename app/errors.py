@@ -1,0 +1,99 @@
+"""The one family of errors. Each knows the status and the public words a client gets."""
+
+from collections.abc import Mapping
+
+
+class AppError(Exception):
+    """The request or the server's state does not allow this.
+
+    `code` is a stable machine word, `status` an HTTP status, `public` a sentence that may be shown to
+    anyone: it never holds exception text, headers or secrets. `field` names the offending input as a
+    slash-separated path (`messages/0/id`), where there is one. `extra` adds members to the problem document.
+    """
+
+    code = "error"
+    status = 500
+
+    def __init__(
+        self, public: str, *, field: str | None = None, extra: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(public)
+        self.public = public
+        self.field = field
+        self.extra = dict(extra or {})
+
+
+class InvalidInput(AppError):
+    """A value of the request cannot be taken."""
+
+    code = "invalid_input"
+    status = 422
+
+
+class NotFound(AppError):
+    """No such thing in the caller's namespace."""
+
+    code = "not_found"
+    status = 404
+
+
+class Conflict(AppError):
+    """The thing exists already or is in a state that forbids this."""
+
+    code = "conflict"
+    status = 409
+
+
+class ThreadBusy(Conflict):
+    """The thread has a live run, so another cannot be claimed."""
+
+    code = "thread_busy"
+
+    def __init__(self, thread_id: str, run_id: str) -> None:
+        super().__init__(
+            f"Thread {thread_id} is answering in run {run_id}; wait for it, follow it or stop it.",
+            extra={
+                "threadId": thread_id,
+                "runId": run_id,
+                "stream": f"/threads/{thread_id}/runs/{run_id}/events",
+            },
+        )
+        self.thread_id = thread_id
+        self.run_id = run_id
+
+
+class RunExists(Conflict):
+    """The run id is taken."""
+
+    code = "run_exists"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"Run id {run_id} is already used; choose another.", field="runId")
+        self.run_id = run_id
+
+
+class NotSupported(AppError):
+    """The configured storage does not offer this."""
+
+    code = "not_supported"
+    status = 501
+
+
+class StoreClosed(AppError):
+    """The store was used after it was closed."""
+
+    code = "store_closed"
+    status = 503
+
+
+class StorageFailed(AppError):
+    """The database refused or could not be reached."""
+
+    code = "storage_failed"
+    status = 503
+
+
+class StartupRefused(AppError):
+    """The server must not start like this: the message says what is wrong and the way out."""
+
+    code = "startup_refused"

@@ -1,0 +1,1 @@
+"""Durable history: SQLModel tables on SQLite or PostgreSQL, behind two seams."""

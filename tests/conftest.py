@@ -1,0 +1,8 @@
+"""The services that tests stand on, each from its own module."""
+
+pytest_plugins = [
+    "tests.services.postgres",
+    "tests.services.node",
+    "tests.services.chromium",
+    "tests.services.server",
+]
