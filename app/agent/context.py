@@ -26,6 +26,7 @@ class StopSignal:
     def __init__(self) -> None:
         self.reason: EndReason | None = None
         self._waiting: asyncio.Task[object] | None = None
+        self._cut = False
 
     def request(self, reason: EndReason) -> bool:
         """Asks; the first reason stands. False if the run had been asked already."""
@@ -33,7 +34,7 @@ class StopSignal:
             return False
         self.reason = reason
         if self._waiting is not None:
-            self._waiting.cancel()
+            self._cut = self._waiting.cancel()
         return True
 
     async def interruptible(self, awaitable: Awaitable[T]) -> T:
@@ -41,19 +42,36 @@ class StopSignal:
 
         A cancellation that is not ours passes through.
         """
+        if self.reason is not None:
+            _discard(awaitable)
+            raise Stopped(self.reason)
         task = asyncio.current_task()
         assert task is not None
         self._waiting = task
         try:
-            if self.reason is not None:
-                task.cancel()
-            return await awaitable
+            result = await awaitable
         except asyncio.CancelledError:
-            if self.reason is None or task.uncancel() > 0:
+            reason = self._take_back(task)
+            if reason is None:
                 raise
-            raise Stopped(self.reason) from None
+            raise Stopped(reason) from None
         finally:
             self._waiting = None
+        self._take_back(task)
+        return result
+
+    def _take_back(self, task: asyncio.Task[object]) -> EndReason | None:
+        """Undoes our cancellation of the task; None if it was somebody else's, or theirs too."""
+        if not self._cut:
+            return None
+        self._cut = False
+        return self.reason if task.uncancel() == 0 else None
+
+
+def _discard(awaitable: Awaitable[object]) -> None:
+    close = getattr(awaitable, "close", None)
+    if close is not None:
+        close()
 
 
 class Stopped(Exception):
