@@ -7,10 +7,31 @@ The order for one model response: deltas of its thinking, text and tool calls as
 
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from app.clock import Instant
 from app.conversation.entries import Entry
 from app.conversation.messages import Message
 from app.conversation.outcomes import RunEnd
+
+
+@dataclass(frozen=True, slots=True)
+class RunOpened:
+    """A run was claimed and its opening entries are stored. The server's own first event of every run.
+
+    `accepted` are the user messages that are new with this run, as stored. `state` is the thread's shared
+    state, and `state_differs` whether it is not what the client sent. `replayed` tells that the run is being
+    told again from storage.
+    """
+
+    thread_id: str
+    run_id: str
+    agent: str
+    accepted: tuple[Message, ...] = ()
+    state: JsonValue = None
+    state_differs: bool = False
+    parent_run_id: str | None = None
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +138,4 @@ AgentEvent = (
     | StepEnded
     | RunDone
 )
+RunEvent = RunOpened | AgentEvent
