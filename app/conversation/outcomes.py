@@ -95,6 +95,11 @@ class RunEnd:
     usage: tuple[tuple[str | None, str | None, Usage], ...] = ()
     """Tokens by (provider, model)."""
 
+    @classmethod
+    def by(cls, reason: EndReason) -> "RunEnd":
+        """An end for this reason, with its public words if it is a failure."""
+        return cls(reason, error_of(reason))
+
     @property
     def status(self) -> RunStatus:
         return status_of(self.reason)

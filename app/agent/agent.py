@@ -1,0 +1,174 @@
+"""An agent: a model with instructions and tools. A server drives it, or it is used alone in a program."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from importlib.metadata import version
+
+from pydantic import JsonValue
+
+from app.agent.context import RunContext
+from app.agent.events import AgentEvent, MessageDone, ToolDone
+from app.agent.limits import Limits
+from app.agent.loop import Loop, Mind
+from app.agent.models.base import Model
+from app.agent.toolbox import Toolbox
+from app.agent.tools import ToolLike, as_tool
+from app.clock import Clock, SystemClock, new_id
+from app.conversation.messages import Message, Role, user_message
+from app.errors import Conflict
+
+RunInput = str | Message | Sequence[Message]
+
+
+class Agent:
+    """Answers with a model, calling tools until the model is content.
+
+    `respond` is one run over a history that the caller keeps; it remembers nothing. `run` and `ask` are for
+    a program of one's own: they keep the history in memory, in order, and never take anything out of it.
+    ValueError if two tools have one name; TypeError for a function that cannot be a tool.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        model: Model | None = None,
+        instructions: str = "",
+        tools: Iterable[ToolLike] = (),
+        description: str = "",
+        limits: Limits | None = None,
+        history: Iterable[Message] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        self._name = name
+        self._model = model
+        self._instructions = instructions
+        self._tools = tuple(as_tool(given) for given in tools)
+        self._description = description
+        self._limits = limits or Limits()
+        self._toolbox = Toolbox(self._tools, self._limits)
+        self._history = list(history)
+        self._clock = clock or SystemClock()
+        self._thread_id = new_id("thread")
+        self._busy = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def description(self) -> str:
+        return self._description
+
+    @property
+    def model(self) -> Model | None:
+        return self._model
+
+    def with_model(self, model: Model) -> "Agent":
+        """The same agent with this model and a copy of its history."""
+        return Agent(
+            self._name,
+            model=model,
+            instructions=self._instructions,
+            tools=self._tools,
+            description=self._description,
+            limits=self._limits,
+            history=self._history,
+            clock=self._clock,
+        )
+
+    def accepts(self) -> frozenset[str]:
+        """The media its model takes beside text."""
+        return self._model.inputs if self._model is not None else frozenset()
+
+    def capabilities(self) -> Mapping[str, JsonValue]:
+        """What is true of this agent, in the shape of AG-UI's AgentCapabilities."""
+        identity: dict[str, JsonValue] = {
+            "name": self._name,
+            "type": "verbatim",
+            "version": version("verbatim"),
+        }
+        if self._description:
+            identity["description"] = self._description
+        takes = self.accepts()
+        seconds = self._limits.run_seconds
+        execution: dict[str, JsonValue] = {"maxIterations": self._limits.turns}
+        if seconds is not None:
+            execution["maxExecutionTime"] = int(seconds * 1000)
+        return {
+            "identity": identity,
+            "tools": {
+                "supported": bool(self._tools),
+                "items": self._tool_items(),
+                "parallelCalls": bool(self._tools),
+                "clientProvided": False,
+            },
+            "multimodal": {
+                "input": {
+                    **{kind: kind in takes for kind in ("image", "audio", "video")},
+                    "pdf": "document" in takes,
+                },
+                "output": {"image": False, "audio": False},
+            },
+            "execution": execution,
+        }
+
+    def _tool_items(self) -> list[JsonValue]:
+        return [
+            {
+                "name": definition.name,
+                "description": definition.description,
+                "parameters": definition.parameters,
+            }
+            for definition in self._toolbox.definitions
+        ]
+
+    def respond(self, context: RunContext) -> AsyncGenerator[AgentEvent, None]:
+        """One run over the history in `context`. Ends with `RunDone` in every case.
+
+        ValueError at once if the agent has no model.
+        """
+        if self._model is None:
+            raise ValueError(f"agent {self._name} has no model")
+        mind = Mind(self._name, self._model, self._instructions, self._toolbox, self._limits)
+        return Loop(mind, context).events()
+
+    def messages(self) -> list[Message]:
+        """The history so far, as a list of the caller's own."""
+        return list(self._history)
+
+    async def run(self, given: RunInput) -> AsyncIterator[AgentEvent]:
+        """Appends the input to the agent's own history, answers it and appends what comes of it, each
+        message before its event is given out. Conflict if a run is under way."""
+        if self._busy:
+            raise Conflict(f"Agent {self._name} is answering already; wait for it.")
+        self._busy = True
+        try:
+            self._history.extend(self._as_messages(given))
+            context = RunContext(
+                namespace="local",
+                thread_id=self._thread_id,
+                run_id=new_id("run"),
+                history=self.messages(),
+                clock=self._clock,
+            )
+            async with aclosing(self.respond(context)) as events:
+                async for event in events:
+                    if isinstance(event, MessageDone | ToolDone):
+                        self._history.append(event.message)
+                    yield event
+        finally:
+            self._busy = False
+
+    async def ask(self, given: RunInput) -> Message | None:
+        """Runs to the end and gives the last assistant message of this run; None if there is none."""
+        answer: Message | None = None
+        async for event in self.run(given):
+            if isinstance(event, MessageDone) and event.message.role is Role.ASSISTANT:
+                answer = event.message
+        return answer
+
+    def _as_messages(self, given: RunInput) -> Sequence[Message]:
+        if isinstance(given, str):
+            return (user_message(given, clock=self._clock),)
+        return (given,) if isinstance(given, Message) else tuple(given)

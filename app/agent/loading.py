@@ -1,0 +1,95 @@
+"""Finds the agents that the setting AGENTS names."""
+
+import importlib
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from app.agent.agent import Agent
+from app.agent.builtin import assistant
+from app.agent.context import Runnable
+from app.agent.models.base import Model
+from app.errors import StartupRefused
+
+_LONGEST_NAME = 200
+_RESERVED = frozenset("/?#")
+_MEMBERS = ("name", "description", "capabilities", "accepts", "respond")
+
+
+def load_agents(spec: str, model: Model) -> dict[str, Runnable]:
+    """The agents by name, in the order named; agents made without a model get `model`.
+
+    `spec` is `module:attribute`, several of them separated by commas; an attribute holds one agent, a list
+    or a dict of them. Modules are found in the working directory too. An empty spec is the built-in
+    `assistant`. StartupRefused, naming AGENTS, for all that cannot be used.
+    """
+    agents: dict[str, Runnable] = {}
+    for place in (part.strip() for part in spec.split(",")):
+        if place:
+            for agent in _agents_at(place):
+                _check_name(agent.name, place)
+                if agent.name in agents:
+                    raise StartupRefused(f"AGENTS: two agents are named {agent.name}; rename one.")
+                agents[agent.name] = _with_model(agent, model)
+    if agents:
+        return agents
+    if spec.strip(" ,"):
+        raise StartupRefused(f"AGENTS: {spec} holds no agent.")
+    built_in = assistant(model)
+    return {built_in.name: built_in}
+
+
+def _agents_at(place: str) -> list[Runnable]:
+    module_name, colon, attribute = place.partition(":")
+    if not colon or not module_name or not attribute:
+        raise StartupRefused(
+            f"AGENTS: {place} is not of the form module:attribute, such as my_agents:agents."
+        )
+    if not hasattr(module := _import(module_name, place), attribute):
+        raise StartupRefused(f"AGENTS: module {module_name} has no attribute {attribute}.")
+    found: object = getattr(module, attribute)
+    if isinstance(found, Mapping):
+        found = list(cast(Mapping[object, object], found).values())
+    items = list(cast(Iterable[object], found)) if isinstance(found, list | tuple | set) else [found]
+    return [_as_agent(item, place) for item in items]
+
+
+def _import(name: str, place: str) -> object:
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise StartupRefused(
+            f"AGENTS: {place} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _as_agent(item: object, place: str) -> Runnable:
+    if isinstance(item, type) or not all(hasattr(item, member) for member in _MEMBERS):
+        raise StartupRefused(
+            f"AGENTS: {place} holds {type(item).__name__}, which is no agent: it needs {', '.join(_MEMBERS)}."
+        )
+    return cast(Runnable, item)
+
+
+def _check_name(name: object, place: str) -> None:
+    """The rule for ids: 1 to 200 code points, no control characters, nothing that breaks a path."""
+    sound = (
+        isinstance(name, str)
+        and 0 < len(name) <= _LONGEST_NAME
+        and name not in (".", "..")
+        and not any(letter in _RESERVED or _is_control(letter) for letter in name)
+    )
+    if not sound:
+        raise StartupRefused(f"AGENTS: {place} holds an agent with the name {name!r}, which cannot be used.")
+
+
+def _is_control(letter: str) -> bool:
+    return letter < " " or "\x7f" <= letter <= "\x9f" or "\ud800" <= letter <= "\udfff"
+
+
+def _with_model(agent: Runnable, model: Model) -> Runnable:
+    return agent.with_model(model) if isinstance(agent, Agent) and agent.model is None else agent

@@ -1,0 +1,268 @@
+"""The main path: ask the model, run the tools it calls, ask again, until it is content or told to stop.
+
+A run never raises: whatever happens, every call has a result and the last event is `RunDone`.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from app.agent.context import RunContext, Stopped
+from app.agent.events import AgentEvent, MessageDone, RunDone, StepEnded, StepStarted, ToolDone
+from app.agent.limits import Limits
+from app.agent.models.base import Model, ModelError, ModelEvent
+from app.agent.pairing import paired, unanswered_calls
+from app.agent.prompt import Prompt
+from app.agent.response import Response
+from app.agent.toolbox import CANCELLED, NOT_RUN, Toolbox, result_of
+from app.agent.watch import Watch
+from app.conversation.blocks import ToolCall
+from app.conversation.messages import Message, StopReason, Usage
+from app.conversation.outcomes import EndReason, RunEnd, RunError, error_of
+
+_log = logging.getLogger(__name__)
+
+Sleep = Callable[[float], Awaitable[None]]
+
+_CUT = "The connection to the model was lost before its answer was complete."
+_WHY_NOT_RUN = {
+    EndReason.LENGTH: "This call was not run: the answer was cut by the model's token limit.",
+    EndReason.LOOP_LIMIT: "This call was not run: the limit of model calls for one run was reached.",
+    EndReason.TOKEN_BUDGET: "This call was not run: the run used up its token budget.",
+    EndReason.MODEL_ERROR: "This call was not run: the model failed before its answer was complete.",
+    EndReason.MODEL_TIMEOUT: "This call was not run: the model fell silent before its answer was complete.",
+    EndReason.INTERNAL_ERROR: "This call has no result: something went wrong inside the server.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mind:
+    """What an agent answers with."""
+
+    name: str
+    model: Model
+    instructions: str
+    toolbox: Toolbox
+    limits: Limits
+    sleep: Sleep = asyncio.sleep
+
+
+class Loop:
+    """One run. `events` is to be iterated once, by one task."""
+
+    def __init__(self, mind: Mind, context: RunContext) -> None:
+        self._mind = mind
+        self._context = context
+        self._messages = list(context.history)
+        self._used = {call.id for message in self._messages for call in message.tool_calls()}
+        self._mine: list[Message] = []
+        self._usage: dict[tuple[str | None, str | None], Usage] = {}
+        self._step: str | None = None
+        self._end: EndReason | None = None
+        self._error: RunError | None = None
+
+    async def events(self) -> AsyncGenerator[AgentEvent, None]:
+        """Everything that happens, `RunDone` last."""
+        try:
+            with Watch(self._context.stop, self._mind.limits) as watch:
+                async with aclosing(self._turns(watch)) as turns:
+                    async for event in turns:
+                        yield event
+        except Stopped as stopped:
+            self._end = stopped.reason
+        except Exception:
+            _log.exception("run %s of agent %s failed", self._context.run_id, self._mind.name)
+            self._end = EndReason.INTERNAL_ERROR
+        for event in self._settle():
+            yield event
+        yield RunDone(self._run_end())
+
+    async def _turns(self, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
+        for turn in range(1, self._mind.limits.turns + 1):
+            async with aclosing(self._ask(watch)) as asking:
+                async for event in asking:
+                    yield event
+            calls = unanswered_calls(self._mine)
+            if self._end is None:
+                self._end = self._end_before_tools(calls, turn)
+            if self._end is not None:
+                return
+            async with aclosing(self._use_tools(calls)) as using:
+                async for event in using:
+                    yield event
+
+    def _end_before_tools(self, calls: Sequence[ToolCall], turn: int) -> EndReason | None:
+        if not calls:
+            return EndReason.DONE
+        if turn == self._mind.limits.turns:
+            return EndReason.LOOP_LIMIT
+        budget = self._mind.limits.tokens
+        return EndReason.TOKEN_BUDGET if budget is not None and self._tokens() >= budget else None
+
+    async def _ask(self, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
+        """One response of the model, finished or not: what came of it is kept."""
+        yield self._enter("model")
+        response = Response(self._context.clock, self._used)
+        try:
+            async with aclosing(self._listen(response, watch)) as pieces:
+                async for event in pieces:
+                    yield event
+            reason = response.stop_reason()
+            self._judge(reason)
+        except Stopped as stopped:
+            self._end = stopped.reason
+            timed_out = stopped.reason is EndReason.MODEL_TIMEOUT
+            reason = StopReason.ERROR if timed_out else StopReason.ABORTED
+        except ModelError as error:
+            reason = StopReason.ERROR
+            self._blame_model(error)
+        except Exception:
+            _log.exception("model %s failed in run %s", self._mind.model.name, self._context.run_id)
+            reason = StopReason.ERROR
+            self._end = EndReason.INTERNAL_ERROR
+        for event in response.close():
+            yield event
+        self._count(response)
+        message = response.message(reason, self._mind.model, self._mind.name)
+        if message is not None:
+            yield MessageDone(self._keep(message))
+        yield self._leave()
+
+    async def _listen(self, response: Response, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
+        """The model's events. A failure before the first of them is tried again a few times."""
+        prompt = Prompt(
+            system=self._mind.instructions,
+            messages=paired(self._messages),
+            tools=self._mind.toolbox.definitions,
+        )
+        limits = self._mind.limits
+        for attempt in range(limits.retries + 1):
+            try:
+                async with aclosing(self._pieces(prompt, watch)) as pieces:
+                    async for piece in pieces:
+                        for event in response.take(piece):
+                            yield event
+                if response.finished is None:
+                    raise ModelError(_CUT, retryable=True)
+                return
+            except ModelError as error:
+                if response.begun or not error.retryable or attempt == limits.retries:
+                    raise
+                _log.warning("model call failed and is tried again: %s", error.public)
+            response.forget()
+            await self._context.stop.interruptible(self._mind.sleep(limits.retry_seconds * 2**attempt))
+
+    async def _pieces(self, prompt: Prompt, watch: Watch) -> AsyncGenerator[ModelEvent, None]:
+        stream = self._mind.model.stream(prompt)
+        stop = self._context.stop
+        try:
+            while True:
+                watch.wait()
+                try:
+                    piece = await stop.interruptible(anext(stream))
+                except StopAsyncIteration:
+                    return
+                finally:
+                    watch.heard()
+                yield piece
+        finally:
+            await self._hang_up(stream)
+
+    async def _hang_up(self, stream: AsyncIterator[ModelEvent]) -> None:
+        """Closes the connection to the provider, in this task (a stream's scopes belong to the task that
+        opened them), and without waiting for a provider that does not let go."""
+        close = getattr(stream, "aclose", None)
+        if close is None:
+            return
+        try:
+            async with asyncio.timeout(self._mind.limits.grace_seconds):
+                await close()
+        except Exception:
+            _log.warning("the model's stream did not close cleanly", exc_info=True)
+
+    async def _use_tools(self, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent, None]:
+        """Runs all calls side by side and tells their results in the order of the calls."""
+        yield self._enter("tools")
+        answer, name = self._mind.toolbox.answer, self._mind.name
+        running = [asyncio.create_task(answer(call, self._context, name)) for call in calls]
+        try:
+            for task in running:
+                await self._context.stop.interruptible(asyncio.wait({task}))
+                yield ToolDone(self._keep(task.result()))
+        except Stopped as stopped:
+            self._end = stopped.reason
+            await _cancel(running)
+            kept = {message.call_id for message in self._mine}
+            for call, task in zip(calls, running, strict=True):
+                if call.id not in kept:
+                    yield ToolDone(self._keep(self._last_result(call, task)))
+        finally:
+            await _cancel(running)
+        yield self._leave()
+
+    def _last_result(self, call: ToolCall, task: asyncio.Task[Message]) -> Message:
+        if task.cancelled():
+            return result_of(call, CANCELLED, self._context, self._mind.name, is_error=True)
+        return task.result()
+
+    def _settle(self) -> Iterator[AgentEvent]:
+        """Ends the step that is open and answers every call that has no result."""
+        if self._step is not None:
+            yield self._leave()
+        words = _WHY_NOT_RUN.get(self._end or EndReason.INTERNAL_ERROR, NOT_RUN)
+        for call in unanswered_calls(self._mine):
+            result = result_of(call, words, self._context, self._mind.name, is_error=True)
+            yield ToolDone(self._keep(result))
+
+    def _judge(self, reason: StopReason) -> None:
+        if reason is StopReason.LENGTH:
+            self._end = EndReason.LENGTH
+        elif reason in (StopReason.ERROR, StopReason.ABORTED):
+            self._end = EndReason.MODEL_ERROR
+
+    def _blame_model(self, error: ModelError) -> None:
+        _log.warning("model call failed in run %s: %s", self._context.run_id, error.public)
+        self._end = EndReason.MODEL_TIMEOUT if error.timeout else EndReason.MODEL_ERROR
+        self._error = RunError(self._end.value.upper(), error.public)
+
+    def _enter(self, step: str) -> StepStarted:
+        self._step = step
+        return StepStarted(step)
+
+    def _leave(self) -> StepEnded:
+        step, self._step = self._step, None
+        assert step is not None
+        return StepEnded(step)
+
+    def _keep(self, message: Message) -> Message:
+        self._messages.append(message)
+        self._mine.append(message)
+        return message
+
+    def _count(self, response: Response) -> None:
+        finished = response.finished
+        if finished is not None and finished.usage is not None:
+            key = (self._mind.model.provider, finished.model or self._mind.model.name)
+            self._usage[key] = self._usage[key] + finished.usage if key in self._usage else finished.usage
+
+    def _tokens(self) -> int:
+        return sum(
+            usage.total_tokens or (usage.input_tokens or 0) + (usage.output_tokens or 0)
+            for usage in self._usage.values()
+        )
+
+    def _run_end(self) -> RunEnd:
+        reason = self._end or EndReason.INTERNAL_ERROR
+        usage = tuple((provider, model, total) for (provider, model), total in self._usage.items())
+        return RunEnd(reason, self._error or error_of(reason), usage)
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[Message]]) -> None:
+    """Cancels those that still run and waits for their last words; each is done after its grace."""
+    pending = {task for task in tasks if not task.done()}
+    for task in pending:
+        task.cancel()
+    if pending:
+        await asyncio.wait(pending)

@@ -1,0 +1,98 @@
+"""Calls and their results. A provider refuses a prompt in which a call has no result right behind it.
+
+A stored history may lack one (a crash, a client that never answered) or hold it later. It is never mended
+itself; the prompt made from it is.
+"""
+
+from collections.abc import Sequence
+
+from pydantic_core import from_json
+
+from app.conversation.blocks import ToolCall
+from app.conversation.messages import Message, Role, tool_result_message
+
+NOT_EXECUTED = "This call was not executed: no result of it was recorded."
+
+_Place = tuple[int, int]
+"""A call: the index of its message and its own index among that message's calls."""
+
+
+def unanswered_calls(messages: Sequence[Message]) -> list[ToolCall]:
+    """The calls that have no result, in the order in which they were made."""
+    answers, _ = _match(messages)
+    return [
+        call
+        for index, message in enumerate(messages)
+        for number, call in enumerate(message.tool_calls())
+        if (index, number) not in answers
+    ]
+
+
+def paired(messages: Sequence[Message]) -> list[Message]:
+    """The messages as a provider takes them.
+
+    Every assistant message with calls is followed at once by one result for each call, in call order; a
+    missing one is an error result that says so. Results that answer no call are left out. Arguments that
+    are no JSON object read `{}`. All else keeps its order.
+    """
+    answers, _ = _match(messages)
+    prompt: list[Message] = []
+    for index, message in enumerate(messages):
+        if message.role is Role.TOOL_RESULT:
+            continue
+        calls = message.tool_calls()
+        prompt.append(_with_sound_arguments(message) if calls else message)
+        for number, call in enumerate(calls):
+            prompt.append(answers.get((index, number)) or _missing(message, call))
+    return prompt
+
+
+def _match(messages: Sequence[Message]) -> tuple[dict[_Place, Message], list[Message]]:
+    """Results by the call they answer, and those that answer none.
+
+    A result answers the latest call of its id before it; ids that a provider used twice stay apart so.
+    The first result of a call counts.
+    """
+    latest: dict[str, _Place] = {}
+    answers: dict[_Place, Message] = {}
+    orphans: list[Message] = []
+    for index, message in enumerate(messages):
+        for number, call in enumerate(message.tool_calls()):
+            latest[call.id] = (index, number)
+        if message.role is Role.TOOL_RESULT:
+            place = latest.get(message.call_id or "")
+            if place is None or place in answers:
+                orphans.append(message)
+            else:
+                answers[place] = message
+    return answers, orphans
+
+
+def _missing(message: Message, call: ToolCall) -> Message:
+    """Made from what is stored alone, so that the same history always gives the same prompt."""
+    result = tool_result_message(
+        call.id, call.name or "unknown", NOT_EXECUTED, is_error=True, id=f"{message.id}:{call.id}"
+    )
+    return result.model_copy(update={"created_at": message.created_at})
+
+
+def _with_sound_arguments(message: Message) -> Message:
+    if all(is_json_object(call.arguments) for call in message.tool_calls()):
+        return message
+    content = tuple(
+        block.model_copy(update={"arguments": "{}"})
+        if isinstance(block, ToolCall) and not block.server and not is_json_object(block.arguments)
+        else block
+        for block in message.content
+    )
+    return message.model_copy(update={"content": content})
+
+
+def is_json_object(text: str) -> bool:
+    """Whether the text is one whole JSON object."""
+    if text == "{}":
+        return True
+    try:
+        return isinstance(from_json(text, allow_inf_nan=False), dict)
+    except ValueError:
+        return False

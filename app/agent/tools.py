@@ -1,0 +1,212 @@
+"""Tools: Python functions that a model may call."""
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast, overload
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json, to_jsonable_python
+
+from app.agent.prompt import ToolDefinition
+from app.agent.scrub import scrub, scrub_json
+from app.agent.signature import read_signature
+from app.clock import Clock
+from app.conversation.blocks import Block, Text, ToolCall
+from app.conversation.messages import Message
+from app.conversation.words import Words
+
+_BLOCK: TypeAdapter[Block] = TypeAdapter(Block)
+
+
+class ToolError(Exception):
+    """Raised by a tool: the message is for the model. The text of any other exception is not."""
+
+
+class ArgumentsRefused(Exception):
+    """The model's arguments do not fit; the message says why, to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may know of the run that calls it: annotate one parameter with this type.
+
+    `state` is a copy of the thread's shared state; changing it changes nothing.
+    """
+
+    namespace: str
+    thread_id: str
+    run_id: str
+    call_id: str
+    sender_id: str | None
+    state: JsonValue
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function with its description for models. `timeout` is in seconds; None means the agent's limit."""
+
+    definition: ToolDefinition
+    function: Callable[..., Any]
+    arguments: TypeAdapter[dict[str, Any]]
+    injected: str | None
+    timeout: float | None = None
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    def read(self, text: str) -> dict[str, Any]:
+        """Keyword arguments from the model's JSON text; an empty text is `{}`. ArgumentsRefused if they do
+        not fit the signature."""
+        try:
+            given = cast(JsonValue, from_json(text, allow_inf_nan=False)) if text.strip() else {}
+        except ValueError:
+            raise ArgumentsRefused("they are not valid JSON") from None
+        if not isinstance(given, dict):
+            raise ArgumentsRefused("they are not a JSON object")
+        try:
+            return self.arguments.validate_python(scrub_json(cast(JsonValue, given)))
+        except ValidationError as error:
+            raise ArgumentsRefused(_complaints(error)) from None
+
+    async def call(self, arguments: dict[str, Any], context: ToolContext) -> tuple[Block, ...]:
+        """Runs the function, one that is not async in a thread of its own. Raises what it raises."""
+        given = {**arguments, self.injected: context} if self.injected else arguments
+        if inspect.iscoroutinefunction(self.function):
+            result: object = await self.function(**given)
+        else:
+            result = await _in_thread(partial(self.function, **given))
+            if inspect.isawaitable(result):
+                result = await result
+        return as_blocks(result)
+
+
+ToolLike = Tool | Callable[..., Any]
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(
+    *, name: str | None = None, description: str | None = None, timeout: float | None = None
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Makes a tool of a function: `@tool`, or `@tool(timeout=5)`.
+
+    Name, description and JSON schema come from the function's name, docstring and annotations. TypeError for
+    a signature that cannot be described to a model.
+    """
+    if function is None:
+        return partial(_make, name=name, description=description, timeout=timeout)
+    return _make(function, name=name, description=description, timeout=timeout)
+
+
+def _make(
+    function: Callable[..., Any],
+    /,
+    *,
+    name: str | None,
+    description: str | None,
+    timeout: float | None,
+) -> Tool:
+    signature = read_signature(function, ToolContext)
+    definition = ToolDefinition(
+        name=name or function.__name__,
+        description=signature.description if description is None else description,
+        parameters=signature.schema,
+    )
+    return Tool(definition, function, signature.arguments, signature.injected, timeout)
+
+
+def as_tool(given: ToolLike) -> Tool:
+    """The tool itself, or one made of a plain function."""
+    return given if isinstance(given, Tool) else tool(given)
+
+
+def as_blocks(result: object) -> tuple[Block, ...]:
+    """What a function returned, as a model reads it: text as it is, blocks as they are, None as nothing,
+    anything else as JSON text with null for NaN and infinities. ValueError if it has no JSON form."""
+    if result is None:
+        return ()
+    if isinstance(result, str):
+        return (Text(text=scrub(result)),) if result else ()
+    items = cast(Sequence[object], result if isinstance(result, list | tuple) else (result,))
+    if items and all(_is_block(item) for item in items):
+        return tuple(_clean(cast(Block, item)) for item in items)
+    return (Text(text=_json_text(result)),)
+
+
+def _is_block(item: object) -> bool:
+    return isinstance(item, Words) and not isinstance(item, ToolCall | Message) and hasattr(item, "type")
+
+
+def _clean(block: Block) -> Block:
+    value = cast(JsonValue, block.model_dump(mode="json", by_alias=True))
+    clean = scrub_json(value)
+    return block if clean == value else _BLOCK.validate_python(clean)
+
+
+def _json_text(result: object) -> str:
+    value = cast(JsonValue, to_jsonable_python(result, inf_nan_mode="null"))
+    return to_json(scrub_json(value), inf_nan_mode="null").decode()
+
+
+def _complaints(error: ValidationError) -> str:
+    """What is wrong with which argument, without the values."""
+    return "; ".join(
+        f"{'.'.join(str(step) for step in problem['loc']) or 'arguments'}: {problem['msg']}"
+        for problem in error.errors(include_url=False, include_input=False, include_context=False)
+    )
+
+
+async def _in_thread(function: Callable[[], object]) -> object:
+    """Runs a blocking function in a daemon thread of its own.
+
+    A shared pool would be blocked by functions that hang, and an executor's threads hold up the exit of the
+    process. When the wait is cancelled the function goes on and its result is dropped.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[object] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: object, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    def work() -> None:
+        result: object = None
+        error: BaseException | None = None
+        try:
+            result = context.run(function)
+        except StopIteration:
+            error = RuntimeError("the tool raised StopIteration")
+        except Exception as raised:
+            error = raised
+        except BaseException as raised:
+            error = RuntimeError(f"the tool raised {type(raised).__name__}")
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=work, name="tool", daemon=True).start()
+    return await cast(Awaitable[object], future)

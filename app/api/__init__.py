@@ -1,0 +1,1 @@
+"""HTTP: one router a file, problem documents, the door, and the page."""

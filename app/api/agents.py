@@ -1,0 +1,61 @@
+"""Agents: which there are, what they do, and the AG-UI door to run one."""
+
+from typing import Any
+
+from ag_ui.core import RunAgentInput
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.agui.input import read_run_input
+from app.api.deps import Caller, Serving
+from app.api.door import body_of
+from app.api.turns import EVENT_STREAM, follow_run, run_headers, start_turn
+
+router = APIRouter(tags=["agents"])
+
+
+@router.get("/agents")
+async def list_agents(services: Serving) -> dict[str, Any]:
+    """The agents of this server, the first being the default."""
+    return {
+        "agents": [
+            {"name": agent.name, "description": agent.description} for agent in services.agents.values()
+        ]
+    }
+
+
+@router.get("/agents/{agent}/capabilities")
+async def read_capabilities(services: Serving, agent: str) -> dict[str, Any]:
+    """What the agent really does, in the shape of AG-UI's AgentCapabilities; what is absent is not declared."""
+    return dict(services.agent(agent).capabilities())
+
+
+@router.post(
+    "/agents/{agent}/run",
+    response_class=Response,
+    responses=EVENT_STREAM,  # pyright: ignore[reportArgumentType]
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": RunAgentInput.model_json_schema(by_alias=True)}},
+        }
+    },
+)
+async def run_agent(request: Request, services: Serving, principal: Caller, agent: str) -> Response:
+    """Takes an AG-UI RunAgentInput and streams the run's events.
+
+    The thread is made if it is new. What is stored already is never rewritten by the request; messages that
+    are not taken are counted in the header `Verbatim-Ignored-Messages`. 409 if the thread has a live run or
+    the run id is used.
+    """
+    runnable = services.agent(agent)
+    asked = read_run_input(body_of(request.scope))
+    live, turn = await start_turn(services, principal, runnable, asked)
+    return follow_run(
+        services,
+        principal,
+        live,
+        legacy=asked.legacy,
+        on_disconnect=turn.on_disconnect,
+        headers=run_headers(live, turn),
+    )

@@ -1,0 +1,86 @@
+"""What was said on a thread: messages for AG-UI clients, shared state, transcript pages."""
+
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from app.agui.hydrate import RENDERER, hydrate, render_rows
+from app.api.deps import Caller, Serving, ThreadId
+from app.api.shapes import latest_shape
+from app.api.threads import thread_of
+from app.clock import format_millis
+from app.store.adapter import TurnRow
+
+router = APIRouter(tags=["history"])
+Limit = Annotated[int | None, Query(ge=1, le=1000)]
+Protocol = Annotated[str | None, Query(description="`0` for what 0.x clients accept.")]
+
+
+@router.get("/threads/{thread_id}/messages")
+async def read_messages(
+    services: Serving,
+    principal: Caller,
+    thread_id: ThreadId,
+    limit: Limit = None,
+    before: str | None = None,
+    run_id: str | None = None,
+    protocol: Protocol = None,
+) -> Response:
+    """AG-UI messages of the branch that ends at the head, or at `run_id`, oldest first.
+
+    All of them without `limit`; with it the newest `limit` entries, and `nextBefore` for the page before
+    (absent at the start). Every message has `metadata.createdAt`, RFC 3339 or null.
+    """
+    await thread_of(services, principal, thread_id)
+    page = await services.store.messages(
+        principal.namespace, thread_id, renderer=RENDERER, limit=limit, before=before, run_id=run_id
+    )
+    messages = hydrate(page.rows, legacy=protocol == "0")
+    head = b'{"threadId":%b,"messages":%b' % (orjson.dumps(thread_id), messages)
+    tail = b"}" if page.next_before is None else b',"nextBefore":%b}' % orjson.dumps(page.next_before)
+    return Response(head + tail, media_type="application/json")
+
+
+@router.get("/threads/{thread_id}/state")
+async def read_state(services: Serving, principal: Caller, thread_id: ThreadId) -> dict[str, Any]:
+    """The shared state that the thread's head run left; `{}` before there is any."""
+    await thread_of(services, principal, thread_id)
+    record = await services.store.head(principal.namespace, thread_id, ())
+    state = None if record.head is None else record.head.state
+    return {"threadId": thread_id, "state": {} if state is None else state}
+
+
+@router.get("/threads/{thread_id}/transcript")
+async def read_transcript(
+    services: Serving,
+    principal: Caller,
+    thread_id: ThreadId,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    before_run_id: str | None = None,
+    run_id: str | None = None,
+) -> dict[str, Any]:
+    """Complete turns, oldest first on a page and the newest page first.
+
+    `nextBeforeRunId` is null at the start of history; `latest` tells how the thread stands, on every page.
+    """
+    await thread_of(services, principal, thread_id)
+    page = await services.store.transcript_page(
+        principal.namespace, thread_id, limit=limit, before_run_id=before_run_id, run_id=run_id
+    )
+    return {
+        "rows": [_turn(row) for row in page.rows],
+        "nextBeforeRunId": page.next_before_run_id,
+        "latest": latest_shape(page.latest),
+    }
+
+
+def _turn(row: TurnRow) -> dict[str, Any]:
+    return {
+        "runId": row.run_id,
+        "previousRunId": row.previous_run_id,
+        "status": row.status,
+        "createdAt": format_millis(row.created_at),
+        "messages": render_rows(row.entries),
+    }

@@ -1,0 +1,143 @@
+"""Runs of a thread: start in plain words, list, follow, stop."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import JSONResponse
+from starlette.responses import Response
+
+from app.agui.input import read_run_input
+from app.api.deps import Caller, Principal, RunId, Services, Serving, ThreadId
+from app.api.shapes import NewRun, RunList, RunShape, run_shape
+from app.api.threads import thread_of
+from app.api.turns import EVENT_STREAM, follow_record, follow_run, run_headers, start_turn
+from app.clock import new_id
+from app.errors import NotFound
+from app.store.adapter import RunRecord
+
+router = APIRouter(tags=["runs"])
+Protocol = Annotated[str | None, Query(description="`0` for what 0.x clients accept.")]
+
+
+async def run_of(services: Services, principal: Principal, thread_id: str, run_id: str) -> RunRecord:
+    """The run, or NotFound."""
+    run = await services.store.get_run(principal.namespace, thread_id, run_id)
+    if run is None:
+        raise NotFound(f"There is no run {run_id!r} on thread {thread_id!r}.", field="run_id")
+    return run
+
+
+@router.get("/threads/{thread_id}/runs")
+async def list_runs(services: Serving, principal: Caller, thread_id: ThreadId) -> RunList:
+    """Every run of the thread, of every branch, oldest first."""
+    await thread_of(services, principal, thread_id)
+    runs = await services.store.runs(principal.namespace, thread_id)
+    return RunList(runs=[run_shape(run) for run in runs])
+
+
+@router.post(
+    "/threads/{thread_id}/runs",
+    status_code=202,
+    response_model=RunShape,
+    responses={202: {"description": "The run has started."}, **EVENT_STREAM},  # pyright: ignore[reportArgumentType]
+)
+async def start_run(
+    request: Request, services: Serving, principal: Caller, thread_id: ThreadId, asked: NewRun
+) -> Response:
+    """Says `text` to an agent on the thread, which is made if it is new.
+
+    Answers 202 with the run, or with the run's event stream where `Accept` asks for text/event-stream.
+    """
+    default = next(iter(services.agents))
+    agent = services.agent(asked.agent or await _agent_of(services, principal, thread_id) or default)
+    turn_input = read_run_input(_as_run_input(thread_id, asked))
+    live, turn = await start_turn(services, principal, agent, turn_input)
+    headers = run_headers(live, turn)
+    if "text/event-stream" in request.headers.get("accept", ""):
+        return follow_run(
+            services, principal, live, legacy=False, on_disconnect=turn.on_disconnect, headers=headers
+        )
+    headers["Location"] = f"/threads/{thread_id}/runs/{live.record.id}"
+    return JSONResponse(run_shape(live.record).model_dump(by_alias=True), 202, headers)
+
+
+async def _agent_of(services: Services, principal: Principal, thread_id: str) -> str | None:
+    thread = await services.store.get_thread(principal.namespace, thread_id)
+    return thread.agent if thread is not None and thread.agent in services.agents else None
+
+
+def _as_run_input(thread_id: str, asked: NewRun) -> dict[str, Any]:
+    """The same turn as a RunAgentInput, so that both doors keep the same rules."""
+    conversation = {
+        "groupId": asked.group_id,
+        "parentThreadId": asked.parent_thread_id,
+        "hidden": asked.hidden,
+        "onDisconnect": asked.on_disconnect,
+    }
+    message = {"id": asked.message_id or new_id("msg"), "role": "user", "content": asked.text}
+    return {
+        "threadId": thread_id,
+        "runId": asked.run_id or new_id("run"),
+        "protocolVersion": "1.0",
+        "messages": [message],
+        "forwardedProps": {"conversation": {k: v for k, v in conversation.items() if v is not None}},
+    }
+
+
+@router.get("/threads/{thread_id}/runs/{run_id}")
+async def read_run(services: Serving, principal: Caller, thread_id: ThreadId, run_id: RunId) -> RunShape:
+    """One run."""
+    return run_shape(await run_of(services, principal, thread_id, run_id))
+
+
+@router.get(
+    "/threads/{thread_id}/runs/{run_id}/events",
+    response_class=Response,
+    responses=EVENT_STREAM,  # pyright: ignore[reportArgumentType]
+)
+async def follow_events(
+    request: Request,
+    services: Serving,
+    principal: Caller,
+    thread_id: ThreadId,
+    run_id: RunId,
+    protocol: Protocol = None,
+    after: Annotated[str | None, Query(description="A position, as `Last-Event-ID` would carry it.")] = None,
+) -> Response:
+    """The run's events from the first, or behind a position (`Last-Event-ID` or `after`), until its end.
+
+    A run that ended long ago is told again from storage, one content event a message.
+    """
+    run = await run_of(services, principal, thread_id, run_id)
+    return await follow_record(services, principal, run, request, legacy=protocol == "0")
+
+
+@router.get(
+    "/threads/{thread_id}/stream",
+    response_class=Response,
+    responses={204: {"description": "Nothing runs."}, **EVENT_STREAM},  # pyright: ignore[reportArgumentType]
+)
+async def follow_thread(
+    request: Request, services: Serving, principal: Caller, thread_id: ThreadId, protocol: Protocol = None
+) -> Response:
+    """The events of the run that is live on the thread; 204 when nothing runs."""
+    live = services.runs.live(principal.namespace, thread_id)
+    if live is None:
+        await thread_of(services, principal, thread_id)
+        return Response(status_code=204)
+    return await follow_record(services, principal, live.record, request, legacy=protocol == "0")
+
+
+@router.post(
+    "/threads/{thread_id}/runs/{run_id}/stop",
+    response_model=RunShape,
+    responses={202: {"description": "The run was asked to stop and is about to."}},
+)
+async def stop_run(
+    services: Serving, principal: Caller, thread_id: ThreadId, run_id: RunId, response: Response
+) -> RunShape:
+    """Stops a run. 200 with the run once it has ended (also if it had before), 202 if it takes longer."""
+    await run_of(services, principal, thread_id, run_id)
+    settled = await services.runs.stop(principal.namespace, run_id)
+    response.status_code = 200 if settled else 202
+    return run_shape(await run_of(services, principal, thread_id, run_id))

@@ -1,0 +1,118 @@
+"""Threads: list, make, read, change, delete."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from app.api.deps import Caller, Principal, Services, Serving, ThreadId
+from app.api.shapes import NewThread, ThreadChange, ThreadList, ThreadShape, thread_shape
+from app.clock import new_id
+from app.errors import NotFound
+from app.store.adapter import (
+    DEFAULT_GROUP,
+    KEEP,
+    ThreadAttributes,
+    ThreadPatch,
+    ThreadQuery,
+    ThreadRecord,
+)
+
+router = APIRouter(tags=["threads"])
+
+
+async def thread_of(services: Services, principal: Principal, thread_id: str) -> ThreadRecord:
+    """The thread, or NotFound."""
+    thread = await services.store.get_thread(principal.namespace, thread_id)
+    if thread is None:
+        raise no_thread(thread_id)
+    return thread
+
+
+def no_thread(thread_id: str) -> NotFound:
+    return NotFound(f"There is no thread {thread_id!r}.", field="thread_id")
+
+
+@router.get("/threads")
+async def list_threads(
+    services: Serving,
+    principal: Caller,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: str | None = None,
+    include_hidden: Annotated[str | None, Query(description="`true` shows hidden threads too.")] = None,
+    group_id: str | None = None,
+    parent_thread_id: str | None = None,
+    agent: str | None = None,
+    archived: bool | None = None,
+) -> ThreadList:
+    """Threads, newest activity first. Hidden ones are left out unless `include_hidden=true`.
+
+    `archived` and the other filters show everything where they are absent. `nextCursor` is null on the
+    last page.
+    """
+    page = await services.store.list_threads(
+        principal.namespace,
+        ThreadQuery(
+            limit=limit,
+            cursor=cursor,
+            include_hidden=include_hidden == "true",
+            group_id=group_id,
+            parent_thread_id=parent_thread_id,
+            agent=agent,
+            archived=archived,
+        ),
+    )
+    return ThreadList(threads=[thread_shape(thread) for thread in page.threads], next_cursor=page.next_cursor)
+
+
+@router.post("/threads", status_code=201)
+async def create_thread(
+    services: Serving, principal: Caller, response: Response, asked: NewThread
+) -> ThreadShape:
+    """Makes an empty thread; 409 if the id is taken."""
+    agent = services.agent(asked.agent) if asked.agent is not None else next(iter(services.agents.values()))
+    thread_id = asked.thread_id or new_id("thread")
+    attributes = ThreadAttributes(
+        agent=agent.name,
+        created_at=services.clock.now(),
+        conversation_id=new_id("conversation"),
+        group_id=asked.group_id or DEFAULT_GROUP,
+        parent_thread_id=asked.parent_thread_id,
+        hidden=asked.hidden,
+    )
+    thread = await services.store.create_thread(principal.namespace, thread_id, attributes, asked.title)
+    response.headers["Location"] = f"/threads/{thread_id}"
+    return thread_shape(thread)
+
+
+@router.get("/threads/{thread_id}")
+async def read_thread(services: Serving, principal: Caller, thread_id: ThreadId) -> ThreadShape:
+    """One thread, hidden or not."""
+    return thread_shape(await thread_of(services, principal, thread_id))
+
+
+@router.patch("/threads/{thread_id}")
+async def change_thread(
+    services: Serving, principal: Caller, thread_id: ThreadId, asked: ThreadChange
+) -> ThreadShape:
+    """Renames, archives or brings back a thread."""
+    now = services.clock.now()
+    patch = ThreadPatch(
+        title=KEEP if asked.title is None else asked.title,
+        archived_at=KEEP if asked.archived is None else now if asked.archived else None,
+    )
+    thread = await services.store.patch_thread(principal.namespace, thread_id, patch, now)
+    if thread is None:
+        raise no_thread(thread_id)
+    return thread_shape(thread)
+
+
+@router.delete("/threads/{thread_id}", status_code=204)
+async def delete_thread(services: Serving, principal: Caller, thread_id: ThreadId) -> None:
+    """Deletes the thread with all its runs and hidden children, for good. A live run is stopped first;
+    409 if it does not end at once."""
+    live = services.runs.live(principal.namespace, thread_id)
+    if live is not None:
+        await services.runs.stop(principal.namespace, live.record.id)
+    if not await services.store.delete_thread(principal.namespace, thread_id):
+        raise no_thread(thread_id)

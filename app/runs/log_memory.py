@@ -1,0 +1,145 @@
+"""The in-process event log, and the shelf on which logs stand while they may still be read."""
+
+import asyncio
+from array import array
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from app.frames import Frame, Variants
+from app.runs.log import WRITE_LIMIT, EventLog
+
+
+class MemoryLog:
+    """All frames in one growing buffer, with the end of each: a follower is a number and copies slices.
+
+    Where a 0.x client gets something else than a 1.0 client, the difference is kept aside by frame number.
+    """
+
+    def __init__(self, seq: int, epoch: int) -> None:
+        self.seq = seq
+        self.epoch = epoch
+        self.ended = False
+        self._prefix = f"id: {seq}.{epoch}.".encode()
+        self._bytes = bytearray()
+        self._ends = array("Q", [0])
+        self._legacy: dict[int, bytes] = {}
+        self._legacy_numbers: list[int] = []
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return len(self._bytes) + 8 * len(self._ends)
+
+    def append(self, frames: Sequence[Frame]) -> None:
+        buffer, ends = self._bytes, self._ends
+        for frame in frames:
+            number = len(ends)
+            if isinstance(frame, Variants):
+                self._set_legacy(number, frame.legacy)
+                frame = frame.current
+            buffer += b"%b%d\ndata: %b\n\n" % (self._prefix, number, frame)
+            ends.append(len(buffer))
+        self.wake()
+
+    def _set_legacy(self, number: int, frame: bytes | None) -> None:
+        event = b"" if frame is None else b"%b%d\ndata: %b\n\n" % (self._prefix, number, frame)
+        self._legacy[number] = event
+        self._legacy_numbers.append(number)
+
+    def end(self) -> None:
+        self.ended = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Lets every waiting follower look again."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def follow(self, after: int = 0, *, legacy: bool = False) -> AsyncIterator[bytes]:
+        at = min(after, len(self._ends) - 1)
+        while True:
+            if at < len(self._ends) - 1:
+                event, at = self._next(at, legacy)
+                for start in range(0, len(event), WRITE_LIMIT):
+                    yield event[start : start + WRITE_LIMIT]
+            elif self.ended:
+                return
+            else:
+                await self._changed()
+                if at == len(self._ends) - 1 and not self.ended:
+                    yield b""
+
+    def _next(self, at: int, legacy: bool) -> tuple[bytes, int]:
+        """What is written next behind frame `at`, and the frame it reaches: as many whole frames as fit
+        one write, or a single larger one."""
+        ends = self._ends
+        last = len(ends) - 1
+        if legacy and self._legacy_numbers:
+            different = bisect_right(self._legacy_numbers, at)
+            if different < len(self._legacy_numbers):
+                number = self._legacy_numbers[different]
+                if number == at + 1:
+                    return self._legacy[number], number
+                last = number - 1
+        start = ends[at]
+        fitting = min(bisect_right(ends, start + WRITE_LIMIT, at) - 1, last)
+        reached = max(fitting, at + 1)
+        return bytes(memoryview(self._bytes)[start : ends[reached]]), reached
+
+    async def _changed(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+
+class LogShelf:
+    """Logs by (namespace, run id): live ones, and ended ones for a while.
+
+    An ended log goes `retention` seconds after its end, the longest ended first where ended logs hold more
+    than `max_bytes` together.
+    """
+
+    def __init__(self, retention: float, max_bytes: int, now: Callable[[], float]) -> None:
+        self._retention = retention
+        self._max_bytes = max_bytes
+        self._now = now
+        self._live: dict[tuple[str, str], MemoryLog] = {}
+        self._ended: dict[tuple[str, str], tuple[float, MemoryLog]] = {}
+
+    def open(self, namespace: str, run_id: str, seq: int, epoch: int) -> MemoryLog:
+        """A new log for a run that begins."""
+        log = self._live[namespace, run_id] = MemoryLog(seq, epoch)
+        return log
+
+    def retire(self, namespace: str, run_id: str) -> None:
+        """Ends the log; from now on it is kept on terms."""
+        log = self._live.pop((namespace, run_id), None)
+        if log is not None:
+            log.end()
+            self._ended[namespace, run_id] = (self._now(), log)
+            self._sweep()
+
+    def get(self, namespace: str, run_id: str) -> EventLog | None:
+        key = (namespace, run_id)
+        if key in self._live:
+            return self._live[key]
+        return self._ended[key][1] if key in self._ended else None
+
+    def tick(self) -> None:
+        """Called every few seconds: lets silent followers send their keep-alive and drops old logs."""
+        for log in self._live.values():
+            log.wake()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Entries stand in the order of their end, so the first are the oldest."""
+        held = sum(log.size for _, log in self._ended.values())
+        deadline = self._now() - self._retention
+        for key, (ended_at, log) in list(self._ended.items()):
+            if ended_at > deadline and held <= self._max_bytes:
+                break
+            del self._ended[key]
+            held -= log.size

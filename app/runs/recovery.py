@@ -1,0 +1,33 @@
+"""What a start finds of the last one: runs whose process is gone."""
+
+import logging
+
+from app.agent.pairing import unanswered_calls
+from app.clock import Clock
+from app.conversation.entries import MessageEntry
+from app.conversation.outcomes import EndReason, RunEnd
+from app.conversation.views import model_view
+from app.runs.recorder import Renderer, call_results, new_entries
+from app.store.adapter import RunRecord, Store
+
+logger = logging.getLogger(__name__)
+
+
+async def settle_abandoned(store: Store, renderer: Renderer, clock: Clock) -> int:
+    """Ends every run found running: failed, by a restart; its open calls get results and its thread is free.
+
+    Only the owner of the database may call this, before it takes work. Returns how many runs there were.
+    """
+    abandoned = await store.live_runs()
+    for namespace, run in abandoned:
+        await _settle(store, renderer, clock, namespace, run)
+    return len(abandoned)
+
+
+async def _settle(store: Store, renderer: Renderer, clock: Clock, namespace: str, run: RunRecord) -> None:
+    said = model_view(row.entry for row in await store.run_entries(namespace, run.id))
+    results = call_results(unanswered_calls(said), EndReason.SERVER_RESTART, run.agent, clock)
+    entries = new_entries([MessageEntry(result) for result in results], renderer)
+    end = RunEnd.by(EndReason.SERVER_RESTART)
+    await store.finish(namespace, run.id, end, clock.now(), entries=entries)
+    logger.warning("run %s of thread %s was cut by a restart", run.id, run.thread_id)

@@ -1,0 +1,64 @@
+"""SQLAlchemy engines for the databases, set up as the store needs them."""
+
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, cast
+
+import asyncpg
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import QueuePool, StaticPool
+
+READERS = 4
+_BUSY_MILLISECONDS = 5_000
+
+
+def sqlite_writer(path: Path | None) -> Engine:
+    """One connection, for one thread; in memory without a path.
+
+    Left to itself the driver begins no transaction before a SAVEPOINT, and every RELEASE would commit.
+    So it is told to begin none, and SQLAlchemy's `begin` event takes the write lock at once, which also
+    spares a read that turns into a write the refusal it could not wait out.
+    """
+    engine = create_engine(_sqlite_url(path), poolclass=StaticPool)
+    _prepare(engine, "BEGIN IMMEDIATE", ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"))
+    return engine
+
+
+def sqlite_readers(path: Path) -> Engine:
+    """Connections that cannot write; a transaction on one sees one moment of the database."""
+    engine = create_engine(_sqlite_url(path), poolclass=QueuePool, pool_size=READERS, max_overflow=0)
+    _prepare(engine, "BEGIN", ("query_only=ON",))
+    return engine
+
+
+def _sqlite_url(path: Path | None) -> str:
+    return "sqlite://" if path is None else f"sqlite:///{path}"
+
+
+def _prepare(engine: Engine, begin: str, pragmas: tuple[str, ...]) -> None:
+    def on_connect(connection: Any, record: object) -> None:
+        connection.isolation_level = None
+        for pragma in (f"busy_timeout={_BUSY_MILLISECONDS}", *pragmas):
+            connection.execute(f"PRAGMA {pragma}").close()
+
+    def on_begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    event.listen(engine, "connect", on_connect)
+    event.listen(engine, "begin", on_begin)
+
+
+def postgres(dsn: str) -> AsyncEngine:
+    """A pool of asyncpg connections. The driver reads the URL itself, with all that libpq allows in one."""
+    connect = cast(Callable[..., Awaitable[Any]], asyncpg.connect)
+    name = f"verbatim {os.getpid()} on {socket.gethostname()}"
+
+    async def connection() -> Any:
+        return await connect(dsn, server_settings={"application_name": name[:63]})
+
+    return create_async_engine(
+        "postgresql+asyncpg://", async_creator=connection, pool_size=10, max_overflow=10, pool_pre_ping=True
+    )

@@ -1,0 +1,131 @@
+"""The one thread that writes to a SQLite database: what waits is committed together."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine
+
+from app.errors import StorageFailed
+from app.store.database import Unit, closed, drivers_errors_wrapped
+
+T = TypeVar("T")
+GROUP_LIMIT = 256
+
+
+@dataclass(slots=True)
+class _Job:
+    """A unit and who waits for it; `result` or `error` is set before the future is told."""
+
+    unit: Unit[Any]
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+    def tell(self) -> None:
+        """On the waiter's loop. A waiter that was cancelled has gone, and its unit stands."""
+        if self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.error)
+
+
+class Writer:
+    """Takes units from any task of its loop and runs them in the order they came.
+
+    Units that wait at the same time share one transaction and one fsync, each in a savepoint of its own, so
+    that one that fails takes none of the others along. Nobody hears of success before the COMMIT.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        self._closing = False
+        self._ended = asyncio.Event()
+        self._thread = Thread(target=self._work, name="store-writer", daemon=True)
+        self._thread.start()
+
+    async def run(self, unit: Unit[T]) -> T:
+        """The result of the unit, once it is committed. StoreClosed after `close`."""
+        if self._closing:
+            raise closed()
+        job = _Job(unit, self._loop.create_future())
+        self._jobs.put(job)
+        return await job.future
+
+    async def close(self) -> None:
+        """Finishes what waits, and ends the thread."""
+        if not self._closing:
+            self._closing = True
+            self._jobs.put(None)
+        await self._ended.wait()
+
+    def _work(self) -> None:
+        connection = self._engine.connect()
+        try:
+            while (group := self._next_group()) is not None:
+                self._commit(connection, group)
+                self._on_loop(_teller(group))
+        finally:
+            connection.close()
+            self._engine.dispose()
+            self._on_loop(self._ended.set)
+
+    def _on_loop(self, callback: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # a loop that was closed has nobody left to tell
+            self._loop.call_soon_threadsafe(callback)
+
+    def _next_group(self) -> list[_Job] | None:
+        """Waits for a job and takes whatever came meanwhile; None at the end."""
+        job = self._jobs.get()
+        if job is None:
+            return None
+        group = [job]
+        while len(group) < GROUP_LIMIT:
+            try:
+                job = self._jobs.get_nowait()
+            except Empty:
+                break
+            if job is None:
+                self._jobs.put(None)
+                break
+            group.append(job)
+        return group
+
+    def _commit(self, connection: Connection, group: list[_Job]) -> None:
+        """One transaction for the group. If that itself fails, nothing of the group is stored."""
+        try:
+            with drivers_errors_wrapped(), connection.begin():
+                for job in group:
+                    _attempt(connection, job)
+        except StorageFailed as error:
+            for job in group:
+                job.error = error
+
+
+def _attempt(connection: Connection, job: _Job) -> None:
+    """Runs one unit in a savepoint. Only a failing savepoint raises: then the whole transaction is lost."""
+    savepoint = connection.begin_nested()
+    try:
+        with drivers_errors_wrapped():
+            job.result = job.unit(connection)
+    except Exception as error:
+        job.error = error
+        savepoint.rollback()
+    else:
+        savepoint.commit()
+
+
+def _teller(group: list[_Job]) -> Callable[[], None]:
+    def tell() -> None:
+        for job in group:
+            job.tell()
+
+    return tell
