@@ -24,9 +24,8 @@ def main() -> None:
             level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
         )
         if command == "migrate":
-            print(
-                f"The database is at revision {asyncio.run(migrate(settings.database_url, settings.data_dir))}."
-            )
+            revision = asyncio.run(migrate(settings.database_url, settings.data_dir))
+            print(f"The database is at revision {revision}.")
         else:
             serve(settings)
     except StartupRefused as refusal:

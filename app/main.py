@@ -84,14 +84,22 @@ class PlainRefusal:
             await self._app(scope, receive, send)
             return
 
-        async def without_traceback(message: Message) -> None:
-            if message["type"] != "lifespan.startup.failed":
+        held: list[Message] = []
+
+        async def holding_failure(message: Message) -> None:
+            if message["type"] == "lifespan.startup.failed":
+                held.append(message)
+            else:
                 await send(message)
 
         try:
-            await self._app(scope, receive, without_traceback)
+            await self._app(scope, receive, holding_failure)
         except StartupRefused as refusal:
             await send({"type": "lifespan.startup.failed", "message": refusal.public})
+        except BaseException:
+            for message in held:
+                await send(message)
+            raise
 
 
 def _agents(settings: Settings) -> Mapping[str, Runnable]:

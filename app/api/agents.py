@@ -26,7 +26,7 @@ async def list_agents(services: Serving) -> dict[str, Any]:
 
 @router.get("/agents/{agent}/capabilities")
 async def read_capabilities(services: Serving, agent: str) -> dict[str, Any]:
-    """What the agent really does, in the shape of AG-UI's AgentCapabilities; what is absent is not declared."""
+    """What the agent really does, in the shape of AG-UI's AgentCapabilities; the rest is undeclared."""
     return dict(services.agent(agent).capabilities())
 
 
