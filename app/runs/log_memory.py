@@ -59,7 +59,7 @@ class MemoryLog:
                 waiter.set_result(None)
 
     async def follow(self, after: int = 0, *, legacy: bool = False) -> AsyncIterator[bytes]:
-        at = min(after, len(self._ends) - 1)
+        at = after
         while True:
             if at < len(self._ends) - 1:
                 event, at = self._next(at, legacy)
@@ -69,7 +69,7 @@ class MemoryLog:
                 return
             else:
                 await self._changed()
-                if at == len(self._ends) - 1 and not self.ended:
+                if at >= len(self._ends) - 1 and not self.ended:
                     yield b""
 
     def _next(self, at: int, legacy: bool) -> tuple[bytes, int]:
