@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TypedDict
 
@@ -51,7 +51,7 @@ def create_app(
     serving = agents if agents is not None else _agents(settings)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[LifespanState]:
+    async def lifespan(_: FastAPI) -> AsyncGenerator[LifespanState]:
         async with _services(settings, serving, clock) as services:
             yield {"services": services}
 
@@ -112,13 +112,13 @@ def _agents(settings: Settings) -> Mapping[str, Runnable]:
         anthropic_api_key=secret(settings.anthropic_api_key),
         anthropic_base_url=settings.anthropic_base_url,
     )
-    return load_agents(settings.agents, make_model(settings.model, keys), settings.instructions)
+    return load_agents(settings.agents, make_model(settings.model, keys))
 
 
 @asynccontextmanager
 async def _services(
     settings: Settings, agents: Mapping[str, Runnable], clock: Clock
-) -> AsyncIterator[Services]:
+) -> AsyncGenerator[Services]:
     loop = asyncio.get_running_loop()
     store = await open_store(settings.database_url, settings.data_dir)
     renderer = WireRenderer()

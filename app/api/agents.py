@@ -56,6 +56,6 @@ async def run_agent(request: Request, services: Serving, principal: Caller, agen
         principal,
         live,
         legacy=asked.legacy,
-        on_disconnect=turn.on_disconnect,
+        on_disconnect=asked.options.on_disconnect,
         headers=run_headers(live, turn),
     )

@@ -6,12 +6,12 @@ import orjson
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app.agui.hydrate import RENDERER, hydrate, render_rows
+from app.agui.hydrate import RENDERER, hydrate
 from app.api.deps import Caller, Serving, ThreadId
 from app.api.shapes import latest_shape
 from app.api.threads import thread_of
 from app.clock import format_millis
-from app.store.adapter import TurnRow
+from app.store.adapter import TurnRow, WireRow
 
 router = APIRouter(tags=["history"])
 Limit = Annotated[int | None, Query(ge=1, le=1000)]
@@ -60,7 +60,7 @@ async def read_transcript(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
     before_run_id: str | None = None,
     run_id: str | None = None,
-) -> dict[str, Any]:
+) -> Response:
     """Complete turns, oldest first on a page and the newest page first.
 
     `nextBeforeRunId` is null at the start of history; `latest` tells how the thread stands, on every page.
@@ -69,18 +69,20 @@ async def read_transcript(
     page = await services.store.transcript_page(
         principal.namespace, thread_id, limit=limit, before_run_id=before_run_id, run_id=run_id
     )
-    return {
+    document = {
         "rows": [_turn(row) for row in page.rows],
         "nextBeforeRunId": page.next_before_run_id,
         "latest": latest_shape(page.latest),
     }
+    return Response(orjson.dumps(document), media_type="application/json")
 
 
 def _turn(row: TurnRow) -> dict[str, Any]:
+    rows = [WireRow(0, row.run_id, None, entry) for entry in row.entries]
     return {
         "runId": row.run_id,
         "previousRunId": row.previous_run_id,
         "status": row.status,
         "createdAt": format_millis(row.created_at),
-        "messages": render_rows(row.entries),
+        "messages": orjson.Fragment(hydrate(rows, legacy=False)),
     }

@@ -55,7 +55,12 @@ async def start_run(
     headers = run_headers(live, turn)
     if "text/event-stream" in request.headers.get("accept", ""):
         return follow_run(
-            services, principal, live, legacy=False, on_disconnect=turn.on_disconnect, headers=headers
+            services,
+            principal,
+            live,
+            legacy=False,
+            on_disconnect=turn_input.options.on_disconnect,
+            headers=headers,
         )
     headers["Location"] = f"/threads/{thread_id}/runs/{live.record.id}"
     return JSONResponse(run_shape(live.record).model_dump(by_alias=True), 202, headers)

@@ -11,7 +11,7 @@ KEEP_ALIVE_SECONDS = 10.0
 """A stream that was silent this long gets a comment at the next tick of the clock."""
 SHUTDOWN_GRACE_SECONDS = 10.0
 
-Pieces = AsyncGenerator[bytes, None]
+Pieces = AsyncGenerator[bytes]
 
 
 class EventStream(EventSourceResponse):

@@ -1,6 +1,6 @@
 """From a request to a started run, and from a run to its stream: what the AG-UI and the REST door share."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,11 +14,12 @@ from app.api.streams import EventStream
 from app.clock import new_id
 from app.conversation.messages import Role
 from app.conversation.outcomes import EndReason
+from app.conversation.views import model_view
 from app.errors import InvalidInput
 from app.runs.log import Position
 from app.runs.log_memory import MemoryLog
 from app.runs.manager import LiveRun, Order
-from app.store.adapter import HeadRecord, RunRecord, ThreadAttributes
+from app.store.adapter import DEFAULT_GROUP, HeadRecord, RunRecord, ThreadAttributes
 
 EVENT_STREAM = {
     200: {"description": "AG-UI events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
@@ -30,8 +31,7 @@ async def start_turn(
     services: Services, principal: Principal, agent: Runnable, asked: RunInput
 ) -> tuple[LiveRun, Turn]:
     """Reads the request against the stored branch and starts the run."""
-    ids = [message.id for message in asked.messages]
-    head = await services.store.head(principal.namespace, asked.thread_id, ids)
+    head = await services.store.head(principal.namespace, asked.thread_id, asked.message_ids())
     turn = take_turn(
         asked,
         head,
@@ -40,6 +40,7 @@ async def start_turn(
         clock=services.clock,
         awaits_answer=await _awaits_answer(services, principal, head),
     )
+    options = asked.options
     order = Order(
         namespace=principal.namespace,
         sender_id=principal.sender_id,
@@ -51,9 +52,9 @@ async def start_turn(
             agent=agent.name,
             created_at=services.clock.now(),
             conversation_id=new_id("conversation"),
-            group_id=turn.group_id,
-            parent_thread_id=turn.parent_thread_id,
-            hidden=turn.hidden,
+            group_id=options.group_id or DEFAULT_GROUP,
+            parent_thread_id=options.parent_thread_id,
+            hidden=options.hidden or False,
         ),
         parent_run_id=asked.parent_run_id,
         state=turn.state,
@@ -71,8 +72,8 @@ async def _awaits_answer(services: Services, principal: Principal, head: HeadRec
     if head.head is None:
         return False
     rows = await services.store.run_entries(principal.namespace, head.head.id)
-    roles = [row.entry.message.role for row in rows if hasattr(row.entry, "message")]
-    return bool(roles) and roles[-1] is Role.USER
+    messages = model_view(row.entry for row in rows)
+    return bool(messages) and messages[-1].role is Role.USER
 
 
 def run_headers(live: LiveRun, turn: Turn) -> dict[str, str]:
@@ -88,18 +89,20 @@ def follow_run(
     live: LiveRun,
     *,
     legacy: bool,
-    on_disconnect: str = "continue",
+    on_disconnect: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """The stream of a run from its first event."""
-    leave: Callable[[], Awaitable[None]] | None = None
-    if on_disconnect == "cancel":
 
-        async def leave() -> None:
-            await services.runs.stop(principal.namespace, live.record.id, EndReason.CLIENT_LEFT)
+    async def cancel() -> None:
+        await services.runs.stop(principal.namespace, live.record.id, EndReason.CLIENT_LEFT)
 
-    pieces = live.log.follow(legacy=legacy)
-    return EventStream(pieces, on_shutdown=services.runs.drain, on_leave=leave, headers=headers)
+    return EventStream(
+        live.log.follow(legacy=legacy),
+        on_shutdown=services.runs.drain,
+        on_leave=cancel if on_disconnect == "cancel" else None,
+        headers=headers,
+    )
 
 
 async def follow_record(

@@ -1,6 +1,6 @@
 """The event log of a run: one list of frames that any number of followers read, each from its own place."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,7 +48,7 @@ class EventLog(Protocol):
         """Nothing comes any more; followers that have read everything finish."""
         ...
 
-    def follow(self, after: int = 0, *, legacy: bool = False) -> AsyncIterator[bytes]:
+    def follow(self, after: int = 0, *, legacy: bool = False) -> AsyncGenerator[bytes]:
         """Server-sent events behind frame `after`, at most `WRITE_LIMIT` bytes at a time, until the end.
 
         An empty piece means: nothing new, the clock ticked. `legacy` picks what 0.x clients get.

@@ -3,7 +3,7 @@
 import asyncio
 from array import array
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from app.frames import Frame, Variants
 from app.runs.log import WRITE_LIMIT, EventLog
@@ -58,7 +58,7 @@ class MemoryLog:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def follow(self, after: int = 0, *, legacy: bool = False) -> AsyncIterator[bytes]:
+    async def follow(self, after: int = 0, *, legacy: bool = False) -> AsyncGenerator[bytes]:
         at = after
         while True:
             if at < len(self._ends) - 1:
