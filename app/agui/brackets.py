@@ -38,7 +38,7 @@ class Brackets:
         """One frame at the present time."""
         return encode({"type": kind, **members, "timestamp": self._clock.now() // 1_000_000})
 
-    def piece(self, stream: _Stream, delta: str) -> bytes:
+    def _piece(self, stream: _Stream, delta: str) -> bytes:
         """One content frame: the hot path, with no dictionary and no model in between."""
         stream.told += len(delta)
         return b'%b%d,"delta":%b}' % (stream.prefix, self._clock.now() // 1_000_000, encode(delta))
@@ -51,8 +51,8 @@ class Brackets:
         """More text of a message, which is opened (again) where it must be."""
         if not delta:
             return []
-        if message_id == self.text_id and self._text is not None:
-            return [self.piece(self._text, delta)]
+        if message_id == self.text_id:
+            return [self.more_text(delta)]
         frames = self.end_text()
         stream = self._texts.get(message_id) or _Stream(
             _prefix("TEXT_MESSAGE_CONTENT", "messageId", message_id)
@@ -61,8 +61,14 @@ class Brackets:
         self.text_id = message_id
         start: Members = {"messageId": message_id, "role": role}
         frames.append(self.event("TEXT_MESSAGE_START", start if name is None else {**start, "name": name}))
-        frames.append(self.piece(stream, delta))
+        frames.append(self._piece(stream, delta))
         return frames
+
+    def more_text(self, delta: str) -> bytes:
+        """More of the text that is open."""
+        stream = self._text
+        assert stream is not None
+        return self._piece(stream, delta)
 
     def end_text(self, metadata: Members | None = None) -> list[bytes]:
         if self.text_id is None:
@@ -97,7 +103,7 @@ class Brackets:
 
     def thinking(self, thinking_id: str, delta: str) -> list[bytes]:
         stream = self._thinking.get(thinking_id)
-        return [self.piece(stream, delta)] if stream is not None and stream.is_open and delta else []
+        return [self._piece(stream, delta)] if stream is not None and stream.is_open and delta else []
 
     def end_thinking(
         self, thinking_id: str, metadata: Members | None = None, encrypted: str | None = None
@@ -131,7 +137,7 @@ class Brackets:
 
     def call(self, call_id: str, delta: str) -> list[bytes]:
         stream = self._calls.get(call_id)
-        return [self.piece(stream, delta)] if stream is not None and stream.is_open and delta else []
+        return [self._piece(stream, delta)] if stream is not None and stream.is_open and delta else []
 
     def end_call(self, call_id: str) -> list[bytes]:
         stream = self._calls.get(call_id)

@@ -17,3 +17,11 @@ def encode(value: object) -> bytes:
         finite = json.loads(json.dumps(value), parse_constant=lambda _: None)
         text = json.dumps(finite, ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def canonical(value: object) -> bytes:
+    """One spelling for equal JSON: members sorted, no space. Equal bytes mean the same document."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()

@@ -22,7 +22,7 @@ _TOKENS = {
 
 
 def opening(run: RunOpened, brackets: Brackets) -> list[Frame]:
-    """RUN_STARTED with what was accepted, the server's metadata on each of it, and the state if it differs."""
+    """RUN_STARTED with what was accepted, the server's metadata on each, and the state where it differs."""
     accepted = reader_view(run.accepted)
     frames = [_started(run, accepted, brackets)]
     for message in accepted:

@@ -32,6 +32,6 @@ def message_metadata(message: Message) -> dict[str, object]:
     written.update(authorship(message.created_at, message.sender_id))
     if message.is_error:
         written["isError"] = True
-    if message.stop_reason in _TOLD:
+    if message.stop_reason is not None and message.stop_reason in _TOLD:
         written["stopReason"] = message.stop_reason.value
     return written

@@ -81,7 +81,10 @@ class Translator:
         return [*self._open.close_all(), terminal(self._run, event.end, self._open)]
 
     def _text(self, event: TextDelta) -> Sequence[Frame]:
-        return self._open.text(event.message_id, event.delta) if event.message_id not in self._told else ()
+        brackets = self._open
+        if event.message_id == brackets.text_id and event.delta:
+            return (brackets.more_text(event.delta),)
+        return brackets.text(event.message_id, event.delta) if event.message_id not in self._told else ()
 
     def _thinking_ended(self, event: ThinkingEnded) -> Sequence[Frame]:
         assert self._run is not None

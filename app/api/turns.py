@@ -77,9 +77,12 @@ async def _awaits_answer(services: Services, principal: Principal, head: HeadRec
 
 
 def run_headers(live: LiveRun, turn: Turn) -> dict[str, str]:
+    """Where the run can be followed, and how much of the request was not taken as history."""
     headers = {"Content-Location": f"/threads/{live.record.thread_id}/runs/{live.record.id}/events"}
     if turn.ignored:
         headers["Verbatim-Ignored-Messages"] = str(turn.ignored)
+    if turn.dropped_parts:
+        headers["Verbatim-Dropped-Parts"] = str(turn.dropped_parts)
     return headers
 
 

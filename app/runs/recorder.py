@@ -23,8 +23,9 @@ from app.agent.events import (
 )
 from app.agent.pairing import unanswered_calls
 from app.clock import Clock
+from app.conversation.blocks import ToolCall
 from app.conversation.entries import MessageEntry, StoredEntry
-from app.conversation.messages import Message, ToolCall, tool_result_message
+from app.conversation.messages import Message, tool_result_message
 from app.conversation.outcomes import EndReason, RunEnd
 from app.conversation.views import stored_view
 from app.errors import AppError, StorageFailed

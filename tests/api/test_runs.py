@@ -8,7 +8,7 @@ import pytest
 from app.agent.agent import Agent
 from app.agent.models.base import CallPiece
 from app.agent.models.scripted import ScriptedModel
-from tests.services.chat import Chat, OpenChat, text_of, user
+from tests.services.chat import Chat, OpenChat, Stream, text_of, user
 from tests.services.sse import SseFrame
 from tests.services.waiting import eventually
 
@@ -93,8 +93,7 @@ async def test_a_client_may_ask_that_its_leaving_cancels_the_run(open_chat: Open
         body = {"text": "go", "runId": "r", "onDisconnect": "cancel"}
         accept = {"Accept": "text/event-stream"}
         async with chat.client.stream("POST", "/threads/t/runs", json=body, headers=accept) as response:
-            await anext(response.aiter_bytes())
-            await eventually(lambda: len(chat.model.prompts) == 1)
+            await Stream(response).until("TEXT_MESSAGE_CONTENT")
     assert await settled(chat, "t", "r") == "stopped"
     assert (await chat.runs("t"))[0]["endReason"] == "client_left"
     assert chat.model.closed == 1
@@ -120,13 +119,13 @@ async def test_followers_from_any_place_get_the_same_bytes(open_chat: OpenChat) 
     chat = await open_chat(["a", "b", gate, *"cdefgh"])
     async with chat.streaming(chat.body("t", "go", run="r")) as stream:
         first = await stream.until("TEXT_MESSAGE_CONTENT")
-        late = asyncio.create_task(all_of(chat, "/threads/t/runs/r/events"))
-        current = asyncio.create_task(all_of(chat, "/threads/t/stream"))
-        gate.set()
-        whole = first + await stream.rest()
+        async with chat.following("/threads/t/stream") as current:
+            gate.set()
+            whole = first + await stream.rest()
+            joined = await current.rest()
     raw = [event.raw for event in whole]
-    assert [event.raw for event in await late] == raw
-    assert [event.raw for event in await current] == raw
+    assert [event.raw for event in joined] == raw
+    assert [event.raw for event in await all_of(chat, "/threads/t/runs/r/events")] == raw
     for place in (0, 1, len(whole) // 2, len(whole) - 1):
         position = whole[place].id
         assert position is not None
