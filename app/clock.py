@@ -41,17 +41,19 @@ def new_id(prefix: str) -> str:
 def parse_instant(text: str) -> Instant | None:
     """Reads an RFC 3339 time with any offset. The zero time is None; ValueError on anything else.
 
-    Digits behind the ninth of a fraction are cut.
+    Digits behind the ninth of a fraction are cut. A leap second (RFC 3339, section 5.6) is the second after.
     """
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise ValueError("not an RFC 3339 time")
     day, clock, fraction, offset = match.groups()
+    leap = clock.endswith(":60")
+    clock = clock[:-2] + "59" if leap else clock
     moment = datetime.fromisoformat(f"{day}T{clock}{'+00:00' if offset in 'Zz' else offset}")
     if moment.year == 1:
         return None
     since = moment - _EPOCH
-    nanos = (since.days * 86_400 + since.seconds) * _NANOS + int((fraction or "").ljust(9, "0"))
+    nanos = (since.days * 86_400 + since.seconds + leap) * _NANOS + int((fraction or "").ljust(9, "0"))
     if abs(nanos) > _LIMIT:
         raise ValueError("time out of range (years 1678 to 2261)")
     return nanos

@@ -33,6 +33,14 @@ from app.store.opening import open_store
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 5.0
+EXPOSED_HEADERS = (
+    "Location",
+    "Content-Location",
+    "Retry-After",
+    "Verbatim-Ignored-Messages",
+    "Verbatim-Dropped-Parts",
+)
+"""What a page of another origin may read of an answer."""
 
 
 class LifespanState(TypedDict):

@@ -1,7 +1,6 @@
 """The agent that is there when none is named: `assistant`, with tools that need nothing from outside."""
 
 import ast
-import operator
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
@@ -22,23 +21,32 @@ _MOST_DIGITS_BITS = 4096
 
 Number = int | float
 
+
+def _power(left: Number, right: Number) -> Number:
+    if abs(right) > _LARGEST_POWER:
+        raise OverflowError("the power is too large")
+    if left < 0 and not float(right).is_integer():
+        raise ArithmeticError("a negative number has no real root here")
+    return left**right
+
+
 _BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
+    ast.Add: lambda left, right: left + right,
+    ast.Sub: lambda left, right: left - right,
+    ast.Mult: lambda left, right: left * right,
+    ast.Div: lambda left, right: left / right,
+    ast.FloorDiv: lambda left, right: left // right,
+    ast.Mod: lambda left, right: left % right,
+    ast.Pow: _power,
 }
 
 
-def assistant(model: Model | None = None) -> Agent:
-    """The built-in agent."""
+def assistant(model: Model | None = None, instructions: str = "") -> Agent:
+    """The built-in agent, with its own instructions where none are given."""
     return Agent(
         NAME,
         model=model,
-        instructions=INSTRUCTIONS,
+        instructions=instructions or INSTRUCTIONS,
         tools=[current_time, calculate, roll_dice],
         description="Talks, tells the time anywhere, does arithmetic and rolls dice.",
     )
@@ -98,10 +106,6 @@ def _combine(kind: ast.operator, left: Number, right: Number) -> Number:
     work = _BINARY.get(type(kind))
     if work is None:
         raise ValueError("not arithmetic")
-    if work is operator.pow and abs(right) > _LARGEST_POWER:
-        raise OverflowError("the power is too large")
-    if work is operator.pow and left < 0 and not float(right).is_integer():
-        raise ArithmeticError("a negative number has no real root here")
     value = work(left, right)
     if isinstance(value, int) and value.bit_length() > _MOST_DIGITS_BITS:
         raise OverflowError("the number is too large")

@@ -10,14 +10,13 @@ from app.agent.agent import Agent
 from app.agent.builtin import assistant
 from app.agent.context import Runnable
 from app.agent.models.base import Model
+from app.conversation.ids import is_id
 from app.errors import StartupRefused
 
-_LONGEST_NAME = 200
-_RESERVED = frozenset("/?#")
 _MEMBERS = ("name", "description", "capabilities", "accepts", "respond")
 
 
-def load_agents(spec: str, model: Model) -> dict[str, Runnable]:
+def load_agents(spec: str, model: Model, instructions: str = "") -> dict[str, Runnable]:
     """The agents by name, in the order named; agents made without a model get `model`.
 
     `spec` is `module:attribute`, several of them separated by commas; an attribute holds one agent, a list
@@ -36,7 +35,7 @@ def load_agents(spec: str, model: Model) -> dict[str, Runnable]:
         return agents
     if spec.strip(" ,"):
         raise StartupRefused(f"AGENTS: {spec} holds no agent.")
-    built_in = assistant(model)
+    built_in = assistant(model, instructions)
     return {built_in.name: built_in}
 
 
@@ -76,19 +75,8 @@ def _as_agent(item: object, place: str) -> Runnable:
 
 
 def _check_name(name: object, place: str) -> None:
-    """The rule for ids: 1 to 200 code points, no control characters, nothing that breaks a path."""
-    sound = (
-        isinstance(name, str)
-        and 0 < len(name) <= _LONGEST_NAME
-        and name not in (".", "..")
-        and not any(letter in _RESERVED or _is_control(letter) for letter in name)
-    )
-    if not sound:
+    if not isinstance(name, str) or not is_id(name):
         raise StartupRefused(f"AGENTS: {place} holds an agent with the name {name!r}, which cannot be used.")
-
-
-def _is_control(letter: str) -> bool:
-    return letter < " " or "\x7f" <= letter <= "\x9f" or "\ud800" <= letter <= "\udfff"
 
 
 def _with_model(agent: Runnable, model: Model) -> Runnable:

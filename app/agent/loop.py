@@ -70,8 +70,6 @@ class Loop:
                 async with aclosing(self._turns(watch)) as turns:
                     async for event in turns:
                         yield event
-        except Stopped as stopped:
-            self._end = stopped.reason
         except Exception:
             _log.exception("run %s of agent %s failed", self._context.run_id, self._mind.name)
             self._end = EndReason.INTERNAL_ERROR

@@ -19,7 +19,7 @@ _Place = tuple[int, int]
 
 def unanswered_calls(messages: Sequence[Message]) -> list[ToolCall]:
     """The calls that have no result, in the order in which they were made."""
-    answers, _ = _match(messages)
+    answers = _match(messages)
     return [
         call
         for index, message in enumerate(messages)
@@ -35,7 +35,7 @@ def paired(messages: Sequence[Message]) -> list[Message]:
     missing one is an error result that says so. Results that answer no call are left out. Arguments that
     are no JSON object read `{}`. All else keeps its order.
     """
-    answers, _ = _match(messages)
+    answers = _match(messages)
     prompt: list[Message] = []
     for index, message in enumerate(messages):
         if message.role is Role.TOOL_RESULT:
@@ -43,35 +43,35 @@ def paired(messages: Sequence[Message]) -> list[Message]:
         calls = message.tool_calls()
         prompt.append(_with_sound_arguments(message) if calls else message)
         for number, call in enumerate(calls):
-            prompt.append(answers.get((index, number)) or _missing(message, call))
+            prompt.append(answers.get((index, number)) or _missing(message, call, number))
     return prompt
 
 
-def _match(messages: Sequence[Message]) -> tuple[dict[_Place, Message], list[Message]]:
-    """Results by the call they answer, and those that answer none.
+def _match(messages: Sequence[Message]) -> dict[_Place, Message]:
+    """Results by the call they answer.
 
-    A result answers the latest call of its id before it; ids that a provider used twice stay apart so.
-    The first result of a call counts.
+    A result answers the first open call of its id in the latest message before it that has one; ids that a
+    provider used twice stay apart so.
     """
-    latest: dict[str, _Place] = {}
+    latest: dict[str, list[_Place]] = {}
     answers: dict[_Place, Message] = {}
-    orphans: list[Message] = []
     for index, message in enumerate(messages):
         for number, call in enumerate(message.tool_calls()):
-            latest[call.id] = (index, number)
+            places = latest.get(call.id)
+            if places is None or places[0][0] != index:
+                places = latest[call.id] = []
+            places.append((index, number))
         if message.role is Role.TOOL_RESULT:
-            place = latest.get(message.call_id or "")
-            if place is None or place in answers:
-                orphans.append(message)
-            else:
+            open_places = (place for place in latest.get(message.call_id or "", ()) if place not in answers)
+            if (place := next(open_places, None)) is not None:
                 answers[place] = message
-    return answers, orphans
+    return answers
 
 
-def _missing(message: Message, call: ToolCall) -> Message:
+def _missing(message: Message, call: ToolCall, number: int) -> Message:
     """Made from what is stored alone, so that the same history always gives the same prompt."""
     result = tool_result_message(
-        call.id, call.name or "unknown", NOT_EXECUTED, is_error=True, id=f"{message.id}:{call.id}"
+        call.id, call.name or "unknown", NOT_EXECUTED, is_error=True, id=f"{message.id}:{number}"
     )
     return result.model_copy(update={"created_at": message.created_at})
 

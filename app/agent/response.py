@@ -214,9 +214,11 @@ class Response:
         yield TextDelta(self.message_id, ready)
 
     def _thinking(self, piece: ThinkingPiece) -> Iterator[AgentEvent]:
+        if piece.new and isinstance(self._current, _ThinkingPart):
+            yield from self.close()
         part = self._current
-        if not isinstance(part, _ThinkingPart) or piece.new:
-            if not (piece.text or piece.signature or piece.encrypted or piece.provider):
+        if not isinstance(part, _ThinkingPart):
+            if not (piece.text or piece.signature or piece.encrypted):
                 return
             yield from self.close()
             part = self._current = _ThinkingPart()

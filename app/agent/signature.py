@@ -4,11 +4,11 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, cast, get_type_hints
+from typing import Annotated, Any, NotRequired, cast, get_type_hints
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 _SECTION = re.compile(r"(Args|Arguments|Parameters)\s*:\s*")
 _GOOGLE = re.compile(r"(\s*)\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")

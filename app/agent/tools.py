@@ -147,7 +147,8 @@ def as_blocks(result: object) -> tuple[Block, ...]:
         return ()
     if isinstance(result, str):
         return (Text(text=scrub(result)),) if result else ()
-    items = cast(Sequence[object], result if isinstance(result, list | tuple) else (result,))
+    several = isinstance(result, list | tuple)
+    items = cast(Sequence[object], result if several else (result,))
     if items and all(_is_block(item) for item in items):
         return tuple(_clean(cast(Block, item)) for item in items)
     return (Text(text=_json_text(result)),)

@@ -74,7 +74,7 @@ def read_run_input(body: JsonValue) -> RunInput:
     Unknown members are ignored and null counts as absent. Content parts of unknown types are left out.
     """
     if not isinstance(body, dict):
-        raise InvalidInput("The body must be a JSON object.")
+        raise InvalidInput("The body must be a JSON object.", field="body")
     envelope = _envelope(body)
     if envelope.resume:
         raise InvalidInput("This server has no interrupts to resume yet.", field="resume")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from time import monotonic
 
 from sse_starlette import EventSourceResponse
 from starlette.types import Message, Send
@@ -28,6 +29,7 @@ class EventStream(EventSourceResponse):
         on_shutdown: Callable[[], Awaitable[None]],
         on_leave: Callable[[], Awaitable[None]] | None = None,
         headers: Mapping[str, str] | None = None,
+        now: Callable[[], float] = monotonic,
     ) -> None:
         async def left(_: Message) -> None:
             if on_leave is not None:
@@ -42,19 +44,19 @@ class EventStream(EventSourceResponse):
         )
         self._pieces = pieces
         self._on_shutdown = on_shutdown
+        self._now = now
 
     async def _stream_response(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        now = asyncio.get_running_loop().time
-        sent_at = now()
+        sent_at = self._now()
         try:
             async for piece in self._pieces:
                 if not piece:
-                    if now() - sent_at < KEEP_ALIVE_SECONDS:
+                    if self._now() - sent_at < KEEP_ALIVE_SECONDS:
                         continue
                     piece = KEEP_ALIVE
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
-                sent_at = now()
+                sent_at = self._now()
         finally:
             await self._pieces.aclose()
         self.active = False

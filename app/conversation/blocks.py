@@ -137,7 +137,8 @@ class Unknown(Words):
         if not isinstance(value, dict):
             return handler(value)
         data = cast(dict[str, Any], value)
-        return handler({"type": data.get("type", ""), "data": data})
+        kind = data.get("type")
+        return handler({"type": kind if isinstance(kind, str) else "", "data": data})
 
     @model_serializer(mode="plain")
     def _as_it_came(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What the store asks of a database: units of work, each all or nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
@@ -41,7 +41,7 @@ class SqlPart:
 
 
 @contextmanager
-def drivers_errors_wrapped() -> Iterator[None]:
+def drivers_errors_wrapped() -> Generator[None]:
     """Turns what a driver raises into StorageFailed; the cause stays attached for the log."""
     try:
         yield

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import asyncpg
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import QueuePool, StaticPool
 
@@ -34,8 +34,8 @@ def sqlite_readers(path: Path) -> Engine:
     return engine
 
 
-def _sqlite_url(path: Path | None) -> str:
-    return "sqlite://" if path is None else f"sqlite:///{path}"
+def _sqlite_url(path: Path | None) -> URL:
+    return URL.create("sqlite", database=None if path is None else str(path))
 
 
 def _prepare(engine: Engine, begin: str, pragmas: tuple[str, ...]) -> None:
@@ -52,12 +52,19 @@ def _prepare(engine: Engine, begin: str, pragmas: tuple[str, ...]) -> None:
 
 
 def postgres(dsn: str) -> AsyncEngine:
-    """A pool of asyncpg connections. The driver reads the URL itself, with all that libpq allows in one."""
-    connect = cast(Callable[..., Awaitable[Any]], asyncpg.connect)
-    name = f"verbatim {os.getpid()} on {socket.gethostname()}"
+    """A pool of asyncpg connections. The driver reads the URL itself, with all that libpq allows in one.
+
+    Each statement is planned for the tables as they are. A plan that was kept from a time when they were
+    small would read all of them, for every step along a branch, until statistics are gathered.
+    """
+    connect = cast(Callable[..., Awaitable[Any]], cast(Any, asyncpg).connect)
+    settings = {
+        "application_name": f"verbatim {os.getpid()} on {socket.gethostname()}"[:63],
+        "plan_cache_mode": "force_custom_plan",
+    }
 
     async def connection() -> Any:
-        return await connect(dsn, server_settings={"application_name": name[:63]})
+        return await connect(dsn, server_settings=settings)
 
     return create_async_engine(
         "postgresql+asyncpg://", async_creator=connection, pool_size=10, max_overflow=10, pool_pre_ping=True

@@ -31,15 +31,17 @@ class PostgresLock:
         """Takes the lock. None when that worked, else who has it. A moment is left to an owner that was
         killed just now, whose connection the server has yet to notice."""
         connection = await self._engine.connect()
-        await connection.execution_options(isolation_level="AUTOCOMMIT")
-        for _ in range(10):
-            if await connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _LOCK}):
-                self._connection = connection
-                return None
-            await asyncio.sleep(0.1)
-        owner = await connection.scalar(_OWNER, {"key": _LOCK})
-        await connection.close()
-        return owner or "another process"
+        try:
+            await connection.execution_options(isolation_level="AUTOCOMMIT")
+            for _ in range(10):
+                if await connection.scalar(_TRY, {"key": _LOCK}):
+                    self._connection, connection = connection, None
+                    return None
+                await asyncio.sleep(0.1)
+            return await connection.scalar(_OWNER, {"key": _LOCK}) or "another process"
+        finally:
+            if connection is not None:
+                await connection.close()
 
     async def ensure(self) -> None:
         """Takes the lock again after its connection was lost. StorageFailed if somebody else has it."""
@@ -66,6 +68,7 @@ class PostgresLock:
             await connection.close()
 
 
+_TRY = text("SELECT pg_try_advisory_lock(:key)")
 _OWNER = text(
     "SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
     "WHERE l.locktype = 'advisory' AND l.granted AND l.database = a.datid "
@@ -114,7 +117,9 @@ class PostgresDatabase:
     async def _read(self, unit: Unit[T]) -> T:
         with drivers_errors_wrapped():
             async with self._engine.connect() as connection:
-                await connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+                await connection.execution_options(
+                    isolation_level="REPEATABLE READ", postgresql_readonly=True
+                )
                 return await connection.run_sync(unit)
 
     async def _write(self, unit: Unit[T]) -> T:

@@ -4,7 +4,7 @@
 """
 
 import json
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -14,7 +14,6 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
-    Table,
     Text,
     TypeDecorator,
     UniqueConstraint,
@@ -67,16 +66,14 @@ def seq() -> Any:
     return Field(sa_column=Column(SEQ, primary_key=True, autoincrement=True))
 
 
-class ThreadTable(SQLModel, table=True):
-    """A conversation, unique by (namespace, id).
+class Threads(SQLModel, table=True):
+    """Each row is a conversation, unique by (namespace, id).
 
     `agent`, `conversation_id`, `group_id`, `parent_thread_id`, `hidden` and `created_at` never change.
     `head_run_id` names the leaf of the branch that is continued; the counts are of that branch, messages
     those a reader sees. Times are RFC 3339 with three fractional digits, so they sort as text;
     `updated_at` never goes back.
     """
-
-    __tablename__ = "threads"
 
     namespace: str = key(primary=True)
     id: str = key(primary=True)
@@ -94,8 +91,8 @@ class ThreadTable(SQLModel, table=True):
     updated_at: str = key()
 
 
-class RunTable(SQLModel, table=True):
-    """One turn of a thread and its execution, unique by (namespace, id).
+class Runs(SQLModel, table=True):
+    """Each row is one turn of a thread and its execution, unique by (namespace, id).
 
     At most one run of a thread is running: a partial unique index says so, and a claim is nothing but an
     insert that this index lets through. `previous_run_id` makes the runs of a thread a tree and never
@@ -103,7 +100,6 @@ class RunTable(SQLModel, table=True):
     they expect.
     """
 
-    __tablename__ = "runs"
     __table_args__ = (
         UniqueConstraint("namespace", "id", name="uq_runs_id"),
         ForeignKeyConstraint(
@@ -135,15 +131,14 @@ class RunTable(SQLModel, table=True):
     ended_at: str | None = key(nullable=True)
 
 
-class EntryTable(SQLModel, table=True):
-    """Something said, or an application's record. A stored row is never rewritten: a trigger refuses it.
+class Entries(SQLModel, table=True):
+    """Each row is something said, or an application's record. It is never rewritten: a trigger refuses it.
 
     `seq` is the order within a run. `body` is the message's own JSON, as text. `shown` tells whether a
     reader may see it. `wire` is its rendering for clients of version `renderer`, where one was made.
     `created_at` is in nanoseconds since 1970; NULL where the time is not known.
     """
 
-    __tablename__ = "entries"
     __table_args__ = (
         UniqueConstraint("namespace", "run_id", "entry_id", name="uq_entries_id"),
         ForeignKeyConstraint(["namespace", "run_id"], ["runs.namespace", "runs.id"], name="fk_entries_run"),
@@ -170,13 +165,9 @@ class EntryTable(SQLModel, table=True):
 metadata = SQLModel.metadata
 
 
-def _table(model: type[SQLModel]) -> Table:
-    return cast(Table, metadata.tables[cast(str, model.__tablename__)])
-
-
-threads = _table(ThreadTable)
-runs = _table(RunTable)
-entries = _table(EntryTable)
+threads = metadata.tables["threads"]
+runs = metadata.tables["runs"]
+entries = metadata.tables["entries"]
 
 _newest_first = (threads.c.updated_at.desc(), threads.c.id.desc())
 Index("ix_threads_activity", threads.c.namespace, *_newest_first)
@@ -184,12 +175,14 @@ Index(
     "ix_threads_shown",
     threads.c.namespace,
     *_newest_first,
-    sqlite_where=text("NOT hidden"),
+    sqlite_where=text("hidden = 0"),
     postgresql_where=text("NOT hidden"),
 )
 Index("ix_threads_group", threads.c.namespace, threads.c.group_id, *_newest_first)
 Index("ix_threads_parent", threads.c.namespace, threads.c.parent_thread_id, *_newest_first)
-Index("ix_runs_thread", runs.c.namespace, runs.c.thread_id, runs.c.seq)
+# Led by the thread: without statistics PostgreSQL may take any index that begins with the namespace for as good
+# as the key itself, and read all runs of a namespace to find one.
+Index("ix_runs_thread", runs.c.thread_id, runs.c.namespace, runs.c.seq)
 Index(
     "uq_runs_running",
     runs.c.namespace,

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from app.errors import StorageFailed
 from app.store.database import Unit, closed, drivers_errors_wrapped
 
 T = TypeVar("T")
@@ -40,7 +39,8 @@ class Writer:
     """Takes units from any task of its loop and runs them in the order they came.
 
     Units that wait at the same time share one transaction and one fsync, each in a savepoint of its own, so
-    that one that fails takes none of the others along. Nobody hears of success before the COMMIT.
+    that one that fails takes none of the others along. A unit that is alone needs no savepoint. Nobody hears
+    of success before the COMMIT.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -68,13 +68,11 @@ class Writer:
         await self._ended.wait()
 
     def _work(self) -> None:
-        connection = self._engine.connect()
         try:
             while (group := self._next_group()) is not None:
-                self._commit(connection, group)
+                self._commit(group)
                 self._on_loop(_teller(group))
         finally:
-            connection.close()
             self._engine.dispose()
             self._on_loop(self._ended.set)
 
@@ -99,13 +97,16 @@ class Writer:
             group.append(job)
         return group
 
-    def _commit(self, connection: Connection, group: list[_Job]) -> None:
+    def _commit(self, group: list[_Job]) -> None:
         """One transaction for the group. If that itself fails, nothing of the group is stored."""
         try:
-            with drivers_errors_wrapped(), connection.begin():
-                for job in group:
-                    _attempt(connection, job)
-        except StorageFailed as error:
+            with drivers_errors_wrapped(), self._engine.begin() as connection:
+                if len(group) == 1:
+                    group[0].result = group[0].unit(connection)
+                else:
+                    for job in group:
+                        _attempt(connection, job)
+        except Exception as error:
             for job in group:
                 job.error = error
 

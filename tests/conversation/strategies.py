@@ -25,13 +25,10 @@ from app.conversation.blocks import (
 from app.conversation.entries import CustomEntry, Entry, MessageEntry, TransientEntry
 from app.conversation.messages import Injected, Message, Role, StopReason, Usage
 
-LARGEST = 2**53 - 1
-"""The integers that every JSON reader keeps."""
-
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=40)
 """Every plane of Unicode, but no lone surrogates: those are no text."""
 names = texts.filter(bool)
-numbers = st.integers(-LARGEST, LARGEST) | st.floats(allow_nan=False, allow_infinity=False)
+numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 json_values = st.recursive(
     st.none() | st.booleans() | numbers | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
@@ -39,7 +36,7 @@ json_values = st.recursive(
 )
 json_objects = st.dictionaries(texts, json_values, max_size=3)
 instants: st.SearchStrategy[Instant] = st.integers(-(2**63) + 1, 2**63 - 1)
-tokens = st.none() | st.integers(0, LARGEST)
+tokens = st.none() | st.integers(0, 2**53)
 
 
 def _maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -82,11 +79,13 @@ tool_calls = st.builds(
     provider=_maybe(json_objects),
 )
 reminders = st.builds(Reminder, text=texts, origin=texts)
-unknowns = st.builds(
-    lambda type, rest: Unknown.model_validate({**rest, "type": type}),
-    texts.filter(lambda type: type not in KNOWN),
-    json_objects,
-)
+
+
+def _unknown(type: str, rest: dict[str, Any]) -> Unknown:
+    return Unknown.model_validate({**rest, "type": type})
+
+
+unknowns = st.builds(_unknown, texts.filter(lambda type: type not in KNOWN), json_objects)
 said: st.SearchStrategy[Block] = plain_texts | thinkings | media | reminders | unknowns
 blocks: st.SearchStrategy[Block] = said | tool_calls
 usages = st.builds(Usage, **dict.fromkeys(Usage.model_fields, tokens))

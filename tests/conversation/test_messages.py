@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from app.conversation.blocks import Block, Reminder, Text, ToolCall
 from app.conversation.messages import (
+    Content,
     Injected,
     Message,
     Role,
@@ -38,10 +39,14 @@ class Noon:
         return 1_700_000_000_123_456_789
 
 
+def _result(content: Content, **rest: Any) -> Message:
+    return tool_result_message("c", "add", content, **rest)
+
+
 MAKERS: dict[Role, Callable[..., Message]] = {
     Role.USER: user_message,
     Role.ASSISTANT: assistant_message,
-    Role.TOOL_RESULT: lambda content, **rest: tool_result_message("c", "add", content, **rest),
+    Role.TOOL_RESULT: _result,
 }
 
 

@@ -85,7 +85,8 @@ def chromium() -> Chromium:
     try:
         return _packaged(node)
     except NotInstalled as error:
-        missing(str(error), way_out)
+        what = str(error)
+    missing(what, way_out)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def named_by(item: pytest.Item) -> list[str]:
     return [str(id) for marker in item.iter_markers("requirement") for id in marker.args]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Watch:
     """Which rows were proved in this session."""
 

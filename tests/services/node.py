@@ -89,7 +89,9 @@ def npm_ci(node: Node, manifest: Path, name: str, then: Callable[[Path], None] |
             command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
-            raise NotInstalled(f"`npm ci` for {manifest.name} failed: {done.stderr.strip()[-600:]}")
+            told = [line for line in done.stderr.splitlines() if not line.startswith("npm warn")]
+            words = "; ".join(told[:4])
+            raise NotInstalled(f"`npm ci` for {manifest.name} failed: {words}")
         if then is not None:
             then(folder)
 
@@ -112,4 +114,5 @@ def agui_clients(node: Node) -> Path:
     try:
         return npm_ci(node, INTEROP, "agui-clients")
     except NotInstalled as error:
-        missing(str(error), "Give npm a registry that it can reach (`npm config set registry …`)")
+        what = str(error)
+    missing(what, "Give npm a registry that it can reach (`npm config set registry …`)")

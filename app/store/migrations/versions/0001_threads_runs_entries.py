@@ -1,7 +1,5 @@
 """Threads, their runs, and the entries of those."""
 
-from typing import Any
-
 import sqlalchemy as sa
 from alembic import op
 
@@ -21,8 +19,8 @@ def upgrade() -> None:
     _forbid_rewriting()
 
 
-def _key(name: str, **options: Any) -> sa.Column[str]:
-    return sa.Column(name, KEY, **{"nullable": False, **options})
+def _key(name: str, *, nullable: bool = False, primary_key: bool = False) -> sa.Column[str]:
+    return sa.Column(name, KEY, nullable=nullable, primary_key=primary_key)
 
 
 def _create_threads() -> None:
@@ -49,7 +47,7 @@ def _create_threads() -> None:
         "ix_threads_shown",
         "threads",
         ["namespace", *newest_first],
-        sqlite_where=sa.text("NOT hidden"),
+        sqlite_where=sa.text("hidden = 0"),
         postgresql_where=sa.text("NOT hidden"),
     )
     op.create_index("ix_threads_group", "threads", ["namespace", "group_id", *newest_first])
@@ -86,7 +84,7 @@ def _create_runs() -> None:
         ),
         sqlite_autoincrement=True,
     )
-    op.create_index("ix_runs_thread", "runs", ["namespace", "thread_id", "seq"])
+    op.create_index("ix_runs_thread", "runs", ["thread_id", "namespace", "seq"])
     op.create_index(
         "uq_runs_running",
         "runs",
@@ -116,7 +114,9 @@ def _create_entries() -> None:
         sa.Column("wire", sa.Text, nullable=True),
         sa.Column("renderer", sa.Integer, nullable=True),
         sa.UniqueConstraint("namespace", "run_id", "entry_id", name="uq_entries_id"),
-        sa.ForeignKeyConstraint(["namespace", "run_id"], ["runs.namespace", "runs.id"], name="fk_entries_run"),
+        sa.ForeignKeyConstraint(
+            ["namespace", "run_id"], ["runs.namespace", "runs.id"], name="fk_entries_run"
+        ),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_entries_run", "entries", ["namespace", "run_id", "seq"])

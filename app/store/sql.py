@@ -1,0 +1,15 @@
+"""The SQL store: both seams, and all that the server's API needs, over one database."""
+
+from app.store.hydration import Hydrations
+from app.store.runs import Ledger
+from app.store.saves import Saves
+from app.store.threads import Threads
+from app.store.transcript import Transcripts
+
+
+class SqlStore(Threads, Ledger, Saves, Transcripts, Hydrations):
+    """Implements `app.store.adapter.Store`. Made by `app.store.opening.open_store`; its maker closes it."""
+
+    async def close(self) -> None:
+        """Commits what waits, then releases everything. Twice is harmless; later calls raise StoreClosed."""
+        await self._database.close()

@@ -1,0 +1,80 @@
+"""The released AG-UI clients of both generations talk to the server and find nothing wrong."""
+
+from typing import Any
+
+import pytest
+
+from tests.interop.conftest import CURRENT, OLDER, Drive
+
+pytestmark = pytest.mark.requirement("AGUI-01", "AGUI-02", "AGUI-03", "AGUI-04", "AGUI-05")
+both_generations = pytest.mark.parametrize("client", [CURRENT, OLDER])
+
+
+def _problems(turn: dict[str, Any]) -> dict[str, list[str]]:
+    return {kind: found for kind, found in turn["problems"].items() if found}
+
+
+def _texts(turn: dict[str, Any], role: str) -> list[str]:
+    messages = [message for message in turn["live"] if message["role"] == role]
+    return [message["content"] for message in messages if "content" in message]
+
+
+@both_generations
+async def test_text_arrives_whole_and_history_equals_what_the_client_holds(drive: Drive, client: str):
+    turns = await drive(client, "text", [{"say": "Hello"}, {"say": "Again"}])
+    assert [_problems(turn) for turn in turns] == [{}, {}]
+    assert [turn["outcome"] for turn in turns] == [{"finished": "success"}] * 2
+    assert _texts(turns[-1], "assistant") == ["Good day, 世界 \U0001f600\u2028", "And again."]
+    assert _texts(turns[-1], "user") == ["Hello", "Again"]
+
+
+@both_generations
+async def test_reasoning_parallel_calls_and_their_results_keep_their_grouping(drive: Drive, client: str):
+    turns = await drive(client, "tool", [{"say": "Add them"}, {"say": "Thanks"}])
+    assert [_problems(turn) for turn in turns] == [{}, {}]
+    roles = [message["role"] for message in turns[0]["live"]]
+    assert roles == ["user", "reasoning", "assistant", "tool", "tool", "assistant", "tool", "assistant"]
+    calls = [call["id"] for message in turns[0]["live"] for call in message.get("toolCalls", [])]
+    answered = [message["toolCallId"] for message in turns[0]["live"] if message["role"] == "tool"]
+    assert calls == answered
+    assert len(set(calls)) == 3
+    assert _texts(turns[0], "tool")[0] == "3"
+    assert _texts(turns[1], "assistant")[-1] == "You are welcome."
+
+
+@both_generations
+async def test_a_message_of_calls_alone_has_no_content(drive: Drive, client: str):
+    turns = await drive(client, "calls alone", [{"say": "Add them"}])
+    assert _problems(turns[0]) == {}
+    calling = turns[0]["live"][1]
+    assert "content" not in calling
+    assert [call["function"]["name"] for call in calling["toolCalls"]] == ["add", "add"]
+    assert _texts(turns[0], "tool") == ["3", "7"]
+
+
+@both_generations
+@pytest.mark.parametrize(("script", "kept"), [("failing", ["So far so good"]), ("failing at once", [])])
+async def test_a_failed_run_ends_in_order_and_the_thread_goes_on(
+    drive: Drive, client: str, script: str, kept: list[str]
+):
+    turns = await drive(client, script, [{"say": "Try"}, {"say": "Once more"}])
+    assert [_problems(turn) for turn in turns] == [{}, {}]
+    error = turns[0]["outcome"]["error"]
+    assert error["code"] == "MODEL_ERROR"
+    assert "The model failed to answer" in error["message"]
+    assert turns[1]["outcome"] == {"finished": "success"}
+    assert _texts(turns[1], "assistant") == [*kept, "Better now."]
+
+
+@both_generations
+async def test_a_stopped_run_is_cancelled_for_those_who_know_the_word(drive: Drive, client: str):
+    turns = await drive(client, "stopped", [{"say": "Take your time", "stop": True}, {"say": "Go on"}])
+    assert [_problems(turn) for turn in turns] == [{}, {}]
+    told = turns[0]["outcome"]["finished"]
+    assert told == ("cancelled" if client == CURRENT else "success")
+    assert _texts(turns[1], "assistant") == ["This takes ", "Where were we?"]
+
+
+async def test_only_the_newer_client_says_which_protocol_it_speaks(drive: Drive):
+    sent = [(await drive(client, "text", [{"say": "Hello"}]))[0]["sent"] for client in (CURRENT, OLDER)]
+    assert [request.get("protocolVersion") for request in sent] == ["1.0", None]

@@ -1,0 +1,105 @@
+"""What reading costs: by the plans of both databases, and by their own count of the work."""
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from app.store import engine
+from app.store.adapter import ThreadQuery
+from app.store.opening import migrate
+from app.store.sql import SqlStore
+from tests.contracts.turns import NS, turn
+from tests.store.long_thread import write_thread
+from tests.store.meters import MeteredPostgres, MeteredSqlite, Work
+
+SHORT, LONG = 10, 2_000
+SCAN = re.compile(r"(SCAN|Seq Scan on) (threads|runs|entries)")
+Metered = MeteredSqlite | MeteredPostgres
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Metered]:
+    """A database without threads."""
+    if request.param == "postgresql":
+        metered: Metered = MeteredPostgres(engine.postgres(request.getfixturevalue("postgres_url")))
+    else:
+        await migrate("", tmp_path)
+        metered = MeteredSqlite(engine.sqlite_writer(tmp_path / "verbatim.db"))
+    yield metered
+    await metered.close()
+
+
+async def cost_of_pages(database: Metered, thread_id: str, turns: int) -> Work:
+    """The work for a page at the end and one further back, of turns and of messages."""
+    store = SqlStore(database)
+    database.work = Work()
+    await store.transcript_page(NS, thread_id, limit=3)  # what is prepared once is not counted
+    database.work = Work()
+    page = await store.transcript_page(NS, thread_id, limit=3)
+    assert [row.run_id for row in page.rows] == [f"{thread_id}-{n}" for n in range(turns - 3, turns)]
+    await store.transcript_page(NS, thread_id, limit=3, before_run_id=page.next_before_run_id)
+    messages = await store.messages(NS, thread_id, renderer=1, limit=5)
+    assert len(messages.rows) == 5
+    await store.messages(NS, thread_id, renderer=1, limit=5, before=messages.next_before)
+    cost, database.work = database.work, Work()
+    return cost
+
+
+@pytest.mark.requirement("HIS-12")
+async def test_a_page_costs_the_same_on_a_short_thread_and_on_a_long_one(database: Metered):
+    """PostgreSQL keeps plans that it made for the short one, and knows no statistics of either."""
+    await database.write(partial(write_thread, thread_id="short", turns=SHORT))
+    for _ in range(10):
+        short = await cost_of_pages(database, "short", SHORT)  # ends with the plans that are kept
+    await database.write(partial(write_thread, thread_id="long", turns=LONG))
+    long = await cost_of_pages(database, "long", LONG)
+    assert len(short.statements) == len(long.statements) <= 20
+    assert short.steps > 0
+    assert long.steps <= short.steps * 1.02
+
+
+@pytest.mark.requirement("HIS-12")
+async def test_no_statement_about_a_branch_scans_a_table(database: Metered):
+    await database.write(partial(write_thread, thread_id="short", turns=SHORT))
+    await database.write(partial(write_thread, thread_id="long", turns=LONG))
+    database.work = await cost_of_pages(database, "long", LONG)
+    store = SqlStore(database)
+    await store.head(NS, "long", [f"long-{n}-q" for n in range(3)])
+    await store.run_entries(NS, "long-7")
+    await store.runs(NS, "short")
+    await turn(store, "r1", thread_id="long")
+    assert any("RECURSIVE" in statement for statement, _ in database.work.statements)
+    for statement, parameters in database.work.statements:
+        if statement.startswith(("SELECT", "WITH", "UPDATE")):
+            plan = await database.plan(statement, parameters)
+            assert not SCAN.search(plan), plan
+
+
+@pytest.mark.requirement("HIS-17")
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        (ThreadQuery(), "ix_threads_shown"),
+        (ThreadQuery(include_hidden=True), "ix_threads_activity"),
+        (ThreadQuery(group_id="default", include_hidden=True), "ix_threads_group"),
+        (ThreadQuery(parent_thread_id="p", include_hidden=True), "ix_threads_parent"),
+    ],
+)
+async def test_a_listing_reads_one_index_and_sorts_nothing(database: Metered, query: ThreadQuery, index: str):
+    for thread_id in ("a", "b", "c"):
+        await database.write(partial(write_thread, thread_id=thread_id, turns=1))
+    store = SqlStore(database)
+    cursor = (await store.list_threads(NS, replace(query, limit=1, parent_thread_id=None))).next_cursor
+    assert cursor is not None
+    for asked in (query, replace(query, cursor=cursor)) if query.parent_thread_id is None else (query,):
+        database.work = Work()
+        await store.list_threads(NS, replace(asked, limit=1))
+        (listing,) = database.work.statements
+        plan = await database.plan(*listing, small=True)
+        assert index in plan
+        assert "TEMP B-TREE" not in plan
+        assert "Sort" not in plan
