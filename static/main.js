@@ -66,6 +66,7 @@ class ChatPage {
     if (left !== null) this.composer.switchDraft(left.id, this.thread.id);
     this.notices.clear();
     this.notices.connected("open");
+    byId("loading").hidden = true;
     this.composer.setRunning(false);
     this.threads.select(threadId);
     this.sidebar.close();

@@ -42,30 +42,55 @@ class StopSignal:
 
         A cancellation that is not ours passes through.
         """
-        if self.reason is not None:
-            _discard(awaitable)
-            raise Stopped(self.reason)
+        return await self.waiter()(awaitable)
+
+    def waiter(self) -> "Waiter":
+        """The same for many waits of the present task: finding the task out costs more than the wait."""
         task = asyncio.current_task()
         assert task is not None
-        self._waiting = task
-        try:
-            result = await awaitable
-        except asyncio.CancelledError:
-            reason = self._take_back(task)
-            if reason is None:
-                raise
-            raise Stopped(reason) from None
-        finally:
-            self._waiting = None
-        self._take_back(task)
-        return result
+        return Waiter(self, task)
 
-    def _take_back(self, task: asyncio.Task[object]) -> EndReason | None:
+    def enter(self, task: asyncio.Task[object]) -> None:
+        """The task waits from now on, and may be cancelled."""
+        self._waiting = task
+
+    def leave(self) -> None:
+        """The wait is over, and nothing may be cancelled."""
+        self._waiting = None
+
+    def take_back(self, task: asyncio.Task[object]) -> EndReason | None:
         """Undoes our cancellation of the task; None if it was somebody else's, or theirs too."""
         if not self._cut:
             return None
         self._cut = False
         return self.reason if task.uncancel() == 0 else None
+
+
+class Waiter:
+    """Waits of one task that a stop may interrupt."""
+
+    def __init__(self, stop: StopSignal, task: asyncio.Task[object]) -> None:
+        self._stop = stop
+        self._task = task
+
+    async def __call__(self, awaitable: Awaitable[T]) -> T:
+        """As `StopSignal.interruptible`."""
+        stop, task = self._stop, self._task
+        if stop.reason is not None:
+            _discard(awaitable)
+            raise Stopped(stop.reason)
+        stop.enter(task)
+        try:
+            result = await awaitable
+        except asyncio.CancelledError:
+            reason = stop.take_back(task)
+            if reason is None:
+                raise
+            raise Stopped(reason) from None
+        finally:
+            stop.leave()
+        stop.take_back(task)
+        return result
 
 
 def _discard(awaitable: Awaitable[object]) -> None:

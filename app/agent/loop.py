@@ -154,12 +154,12 @@ class Loop:
 
     async def _pieces(self, prompt: Prompt, watch: Watch) -> AsyncGenerator[ModelEvent, None]:
         stream = self._mind.model.stream(prompt)
-        stop = self._context.stop
+        wait = self._context.stop.waiter()
         try:
             while True:
                 watch.wait()
                 try:
-                    piece = await stop.interruptible(anext(stream))
+                    piece = await wait(anext(stream))
                 except StopAsyncIteration:
                     return
                 finally:

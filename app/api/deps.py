@@ -40,23 +40,24 @@ class Principal:
     sender_id: str
 
 
-def services(request: Request) -> Services:
+async def services(request: Request) -> Services:
     return cast(Services, request.state.services)
 
 
-def principal() -> Principal:
+async def principal() -> Principal:
     """Everyone is the same person until credentials are configured."""
     return Principal("default", "user")
 
 
-def _thread_id(thread_id: Annotated[str, Path(description="1 to 200 code points.")]) -> str:
+async def _thread_id(thread_id: Annotated[str, Path(description="1 to 200 code points.")]) -> str:
     return check_id(thread_id, "thread_id")
 
 
-def _run_id(run_id: Annotated[str, Path(description="1 to 200 code points.")]) -> str:
+async def _run_id(run_id: Annotated[str, Path(description="1 to 200 code points.")]) -> str:
     return check_id(run_id, "run_id")
 
 
+# Dependencies are coroutines although they wait for nothing: a plain function would cost a thread each.
 Serving = Annotated[Services, Depends(services)]
 Caller = Annotated[Principal, Depends(principal)]
 ThreadId = Annotated[str, Depends(_thread_id)]

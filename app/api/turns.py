@@ -38,7 +38,7 @@ async def start_turn(
         sender_id=principal.sender_id,
         accepts=agent.accepts(),
         clock=services.clock,
-        awaits_answer=await _awaits_answer(services, principal, head),
+        awaits_answer=await _awaits_answer(services, principal, asked, head),
     )
     options = asked.options
     order = Order(
@@ -66,10 +66,11 @@ async def start_turn(
     return await services.runs.start(order), turn
 
 
-async def _awaits_answer(services: Services, principal: Principal, head: HeadRecord) -> bool:
+async def _awaits_answer(services: Services, principal: Principal, asked: RunInput, head: HeadRecord) -> bool:
     """Whether the last thing said on the thread was said by a person, so that a run without new messages
-    has something to answer."""
-    if head.head is None:
+    has something to answer. Looked up only where the list ends in nothing new."""
+    last = next((said.id for said in reversed(asked.messages) if said.role == "user"), None)
+    if head.head is None or (last is not None and last not in head.known):
         return False
     rows = await services.store.run_entries(principal.namespace, head.head.id)
     messages = model_view(row.entry for row in rows)

@@ -25,6 +25,7 @@ class MemoryLog:
         self._legacy: dict[int, bytes] = {}
         self._legacy_numbers: list[int] = []
         self._waiters: list[asyncio.Future[None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def size(self) -> int:
@@ -90,7 +91,8 @@ class MemoryLog:
         return bytes(memoryview(self._bytes)[start : ends[reached]]), reached
 
     async def _changed(self) -> None:
-        waiter = asyncio.get_running_loop().create_future()
+        self._loop = self._loop or asyncio.get_running_loop()
+        waiter = self._loop.create_future()
         self._waiters.append(waiter)
         await waiter
 

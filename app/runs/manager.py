@@ -137,7 +137,7 @@ class RunManager:
             said=messages,
         )
         stop = StopSignal()
-        work = self._run(order, record, recorder, stop)
+        work = self._run(order, record, messages, recorder, stop)
         task = asyncio.create_task(work, name=f"run {record.id}")
         live = LiveRun(record, log, stop, task)
         self._live[order.namespace, record.id] = live
@@ -146,10 +146,12 @@ class RunManager:
             stop.request(EndReason.SHUTDOWN)
         return live
 
-    async def _run(self, order: Order, record: RunRecord, recorder: Recorder, stop: StopSignal) -> None:
+    async def _run(
+        self, order: Order, record: RunRecord, said: list[Message], recorder: Recorder, stop: StopSignal
+    ) -> None:
         try:
             try:
-                turns = await self._store.load(order.namespace, order.thread_id, record.id)
+                history = await self._history(order, record, said)
             except AppError:
                 logger.exception("run %s: its history could not be read", record.id)
                 await recorder.finish(RunEnd.by(EndReason.STORAGE_FAILED))
@@ -158,7 +160,7 @@ class RunManager:
                 namespace=order.namespace,
                 thread_id=order.thread_id,
                 run_id=record.id,
-                history=model_view(entry for turn in turns for entry in turn.entries),
+                history=history,
                 sender_id=order.sender_id,
                 state=record.state,
                 clock=self._clock,
@@ -167,6 +169,13 @@ class RunManager:
             await recorder.record(order.agent.respond(context))
         finally:
             self._forget(order.namespace, record)
+
+    async def _history(self, order: Order, record: RunRecord, said: list[Message]) -> list[Message]:
+        """The model's view of the branch. A first run has nothing before what was said just now."""
+        if record.previous_run_id is None:
+            return said
+        turns = await self._store.load(order.namespace, order.thread_id, record.previous_run_id)
+        return [*model_view(entry for turn in turns for entry in turn.entries), *said]
 
     def _forget(self, namespace: str, record: RunRecord) -> None:
         self._live.pop((namespace, record.id), None)

@@ -39,7 +39,7 @@ Translate = Callable[[RunEvent], Sequence[Frame]]
 """Turns events of one run into frames; keeps track of what is open."""
 
 _DELTAS = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
-_BREATH = 32
+_BREATH = 64
 """After so many events in a row that waited for nothing, others get a turn."""
 _FINISH_DELAYS = (0.05, 0.25, 1.0, 3.0)
 """Seconds between attempts to store the end of a run while the database refuses."""

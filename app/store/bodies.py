@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pydantic_core import PydanticSerializationError
 from sqlalchemy import Connection, insert
 from sqlalchemy.exc import IntegrityError
 
@@ -12,6 +13,7 @@ from app.conversation.entries import CustomEntry, MessageEntry, StoredEntry
 from app.conversation.messages import Message
 from app.errors import Conflict
 from app.store.adapter import NewEntry
+from app.store.database import unstorable
 from app.store.tables import entries
 
 MESSAGE, CUSTOM = "message", "custom"
@@ -67,8 +69,16 @@ def _message(message: Message) -> dict[str, Any]:
         "sender_id": message.sender_id,
         "created_at": message.created_at,
         "shown": views.reader_sees(message),
-        "body": message.to_json(),
+        "body": _json(message),
     }
+
+
+def _json(message: Message) -> str:
+    """The stored spelling. InvalidInput for one with a lone surrogate, which has none."""
+    try:
+        return message.to_json()
+    except PydanticSerializationError as error:
+        raise unstorable() from error
 
 
 def _custom(entry: CustomEntry) -> dict[str, Any]:

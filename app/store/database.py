@@ -4,11 +4,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
-from asyncpg import InterfaceError, PostgresError
+from asyncpg import DataError, InterfaceError, PostgresError
 from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from app.errors import StorageFailed, StoreClosed
+from app.errors import InvalidInput, StorageFailed, StoreClosed
 
 T = TypeVar("T")
 Unit = Callable[[Connection], T]
@@ -42,13 +42,28 @@ class SqlPart:
 
 @contextmanager
 def drivers_errors_wrapped() -> Generator[None]:
-    """Turns what a driver raises into StorageFailed; the cause stays attached for the log."""
+    """Turns what a driver raises into StorageFailed; the cause stays attached for the log.
+
+    InvalidInput for text that the database cannot hold: a lone surrogate, and NUL in PostgreSQL.
+    """
     try:
         yield
-    except (SQLAlchemyError, PostgresError, InterfaceError, OSError) as error:
-        raise StorageFailed("The database could not do this. Nothing of it was stored.") from error
     except UnicodeEncodeError as error:
-        raise StorageFailed("The text holds a character that cannot be stored.") from error
+        raise unstorable() from error
+    except (SQLAlchemyError, PostgresError, InterfaceError, OSError) as error:
+        if _is_about_text(error):
+            raise unstorable() from error
+        raise StorageFailed("The database could not do this. Nothing of it was stored.") from error
+
+
+def _is_about_text(error: Exception) -> bool:
+    """Whether asyncpg, which SQLAlchemy wraps twice, could not send a value or the server not take it."""
+    return isinstance(error, DBAPIError) and isinstance(getattr(error.orig, "__cause__", None), DataError)
+
+
+def unstorable() -> InvalidInput:
+    """The error for text that no database can hold."""
+    return InvalidInput("The text holds a character that cannot be stored.")
 
 
 def closed() -> StoreClosed:

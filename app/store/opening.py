@@ -63,7 +63,8 @@ async def _upgrade(database: Database) -> str:
         if isinstance(error, StorageFailed) and isinstance(error.__cause__, DatabaseError):
             raise StartupRefused(
                 f"The SQLite database cannot be used ({error.__cause__.orig}). "
-                "Put a copy of it from a backup in its place, or set DATA_DIR to another directory."
+                "Close other programs that use the file, put a copy from a backup in its place, "
+                "or set DATA_DIR to another directory."
             ) from error
         raise
 

@@ -180,8 +180,8 @@ Index(
 )
 Index("ix_threads_group", threads.c.namespace, threads.c.group_id, *_newest_first)
 Index("ix_threads_parent", threads.c.namespace, threads.c.parent_thread_id, *_newest_first)
-# Led by the thread: without statistics PostgreSQL may take any index that begins with the namespace for as good
-# as the key itself, and read all runs of a namespace to find one.
+# Led by the thread: without statistics PostgreSQL may take any index that begins with the namespace for as
+# good as the key itself, and read all runs of a namespace to find one.
 Index("ix_runs_thread", runs.c.thread_id, runs.c.namespace, runs.c.seq)
 Index(
     "uq_runs_running",

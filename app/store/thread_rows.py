@@ -7,7 +7,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from app.clock import Instant, format_millis
 from app.store.adapter import DEFAULT_GROUP, ThreadAttributes
-from app.store.lineage import count_shown, head_of, walk
+from app.store.lineage import count_shown, walk
 from app.store.records import THIS_THREAD
 from app.store.tables import KEY, threads
 
@@ -123,7 +123,9 @@ def touch(connection: Connection, ns: str, thread_id: str, at: Instant, title: s
 
 
 def count_branch(connection: Connection, ns: str, thread_id: str) -> None:
-    """Counts the runs and messages of the head's branch from what is stored."""
-    branch = walk(connection, ns, head_of(connection, ns, thread_id))
+    """Counts the runs and messages of the head's branch from what is stored. The thread is held first, so
+    that no head is moved between counting and writing the count."""
+    _, head = hold_thread(connection, ns, thread_id)
+    branch = walk(connection, ns, head)
     counts = {"runs": len(branch), "messages": count_shown(connection, ns, branch)}
     connection.execute(_RECOUNT, {"ns": ns, "thread": thread_id, **counts})

@@ -241,6 +241,13 @@ async def test_reasoning_is_thinking_and_goes_back_with_the_tool_turn() -> None:
     assert sent["tool_calls"][0]["id"] == "call_q"
 
 
+async def test_what_a_provider_sealed_onto_a_call_goes_back_with_it() -> None:
+    asked = await ask(chat.SEALED_CALL, chat.FINE)
+    assert asked.results == ["sunny in Basel"]
+    (call,) = asked.server.requests[1]["messages"][2]["tool_calls"]
+    assert call["extra_content"] == {"vendor": {"thought_signature": "c2VhbA=="}}
+
+
 async def test_pictures_reach_the_model_as_parts() -> None:
     picture = Image(source=UrlSource(value="https://example.test/cat.png", mime_type="image/png"))
     async with provider(chat.FINE) as server, model_at(server.address, "openai:model-a") as model:

@@ -99,7 +99,7 @@ async def test_it_answers_at_the_length_asked_for_and_lets_others_run_meanwhile(
     told = await answer(demo(), "long 500")
     task.cancel()
     assert len([event for event in told if isinstance(event, TextDelta)]) == 500
-    assert turns > 10
+    assert turns >= 5
 
 
 async def test_it_remembers_what_was_said_and_echoes_the_rest() -> None:

@@ -48,6 +48,7 @@ async def same_request(server: Provider, spec: str, history: list[Message]) -> b
     [
         ("openai:model-a", [chat.REASONING, chat.REASONING_END]),
         ("openai:model-a", [chat.TEXT_CALL_TEXT, chat.FINE]),
+        ("openai:model-a", [chat.SEALED_CALL, chat.FINE]),
         ("openai:model-a", [chat.NUL, chat.ERROR_IN_THE_MIDDLE, chat.FINE]),
         ("openai:model-a", [chat.NO_IDS, chat.CUT, chat.FINE]),
         ("anthropic:claude-a", [messages.SIGNED, messages.SUNNY]),

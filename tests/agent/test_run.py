@@ -219,6 +219,18 @@ async def test_the_same_id_in_a_later_response_is_another_call() -> None:
     assert len(set(made)) == 2
 
 
+async def test_a_call_that_history_left_open_is_answered_in_the_prompt_and_nowhere_else() -> None:
+    model = ScriptedModel(["fine"])
+    crashed = assistant_message([ToolCall(id="open", name="weather", arguments='{"ci')])
+    told = await answer(Agent("bot", model=model, tools=[weather]), "go", crashed, "and now?")
+    sent = model.prompts[0].messages
+    assert [message.role.value for message in sent] == ["user", "assistant", "tool_result", "user"]
+    assert sent[2].call_id == "open"
+    assert sent[2].is_error
+    assert sent[1].tool_calls()[0].arguments == "{}"
+    assert texts(kept(told)) == ["fine"]
+
+
 @pytest.mark.requirement("MSG-11")
 async def test_the_loop_goes_on_after_tool_use_alone_and_looks_at_the_calls_for_that() -> None:
     says_stop = [*WEATHER, Finished(StopReason.STOP)]

@@ -7,10 +7,14 @@ from datetime import date
 import pytest
 from pydantic import BaseModel
 
+from app.agent.agent import Agent
+from app.agent.models.base import CallPiece
+from app.agent.models.scripted import ScriptedModel
 from app.agent.tools import ToolContext, as_tool
 from app.conversation.blocks import Image, Reminder, Text, UrlSource
 from app.conversation.messages import Message
 from tests.agent.asking import call
+from tests.agent.running import collect, context, kept, texts
 
 
 class Place(BaseModel):
@@ -82,11 +86,13 @@ async def test_a_tool_may_ask_which_run_it_serves_and_cannot_change_its_state() 
         run.state["page"] = 99
         return str(run.sender_id)
 
-    assert (await call(look)).join_text() == "ann"
-    assert (await call(look)).join_text() == "ann"
-    assert [(run.namespace, run.thread_id, run.run_id, run.call_id) for run in seen] == [
-        ("default", "thread-1", "run-1", "c")
-    ] * 2
+    serving = context("go")
+    model = ScriptedModel([[CallPiece("0", name="look", call_id="c")], "end"])
+    told = await collect(Agent("bot", model=model, tools=[look]).respond(serving))
+    assert texts(kept(told))[1] == "ann"
+    (run,) = seen
+    assert (run.namespace, run.thread_id, run.run_id, run.call_id) == ("default", "thread-1", "run-1", "c")
+    assert serving.state == {"page": 3}
     assert as_tool(look).definition.parameters["properties"] == {}
 
 

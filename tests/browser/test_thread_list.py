@@ -58,6 +58,7 @@ async def test_a_thread_is_opened_by_its_link_renamed_and_deleted(
     await expect(chat_page.threads()).to_contain_text("The second")
     await chat_page.page.goto(first)
     await chat_page.told("There is no such conversation.")
+    await expect(chat_page.page.get_by_text("Loading…")).to_be_hidden()
 
 
 @pytest.mark.requirement("UI-03")

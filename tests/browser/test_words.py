@@ -1,5 +1,6 @@
 """What becomes message text, what does not, and that text is never more than text."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 
 import pytest
@@ -58,11 +59,14 @@ def look() -> list[Block]:
 async def test_only_text_blocks_are_shown_while_it_streams_and_after_a_reload(
     open_chat: OpenChat, chat_page: ChatPage
 ) -> None:
-    model = ScriptedModel([[CallPiece("0", "{}", name="look", call_id="c")], "The answer."])
+    gate = asyncio.Event()
+    model = ScriptedModel([[CallPiece("0", "{}", name="look", call_id="c")], [gate, "The answer."]])
     chat = await open_chat(agents=[Injecting(Agent("assistant", model=model, tools=[look]))])
     body = chat.body("t", "Look, please.", context=[{"description": "where", "value": SECRET}])
     async with chat.streaming(body) as stream:
         await chat_page.open(chat.base_url, "t")
+        await expect(chat_page.cards()).to_contain_text("what was found")
+        gate.set()
         await stream.rest()
     for _ in range(2):
         await chat_page.sees("The answer.")

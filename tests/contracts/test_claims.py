@@ -4,11 +4,12 @@ import asyncio
 from collections import Counter
 
 import pytest
+from pydantic import JsonValue
 
 from app.conversation.entries import CustomEntry, MessageEntry
 from app.conversation.messages import Injected, Usage, user_message
 from app.conversation.outcomes import EndReason, RunEnd, RunError, RunStatus
-from app.errors import Conflict, NotFound, RunExists, ThreadBusy
+from app.errors import Conflict, InvalidInput, NotFound, RunExists, ThreadBusy
 from app.store.adapter import Claim, NewEntry
 from app.store.sql import SqlStore
 from tests.contracts.turns import (
@@ -223,10 +224,25 @@ async def test_ids_and_times_come_from_the_caller(store: SqlStore):
 
 
 async def test_odd_words_and_ids_come_back_unchanged(store: SqlStore):
-    odd = {"big": 2**80, "text": "\U0001f600 \u2028 \u0000 'quote' \"double\" %s :x", "deep": [[[[{}]]]]}
+    odd: JsonValue = {
+        "big": 2**80,
+        "text": "\U0001f600 \u2028 \u0000 'quote' \"double\" %s :x",
+        "deep": [[[[{}]]]],
+    }
     message = user_message("nul \u0000, \U0010ffff and 漢字", id="é %s :id '\"")
     await store.claim(claim_of("run:1 %(x)s", message, state=odd, meta=odd, input=odd, thread_id="t'é"))
     run = await store.get_run(NS, "t'é", "run:1 %(x)s")
     assert run is not None
     assert run.state == run.meta == run.input == odd
     assert [row.entry for row in await store.run_entries(NS, "run:1 %(x)s")] == [MessageEntry(message)]
+
+
+async def test_text_that_no_database_can_hold_is_refused_whole(store: SqlStore):
+    for claim in (
+        claim_of("r1", asked("r1"), title="\ud800"),
+        claim_of("r1", user_message("half a pair: \ud83d")),
+        claim_of("r1\udfff", asked("r1")),
+    ):
+        with pytest.raises(InvalidInput):
+            await store.claim(claim)
+        assert await store.get_thread(NS, "t") is None

@@ -1,6 +1,7 @@
 """Saving run by run, as somebody else's adapter would have to."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,12 @@ async def test_the_first_save_makes_the_thread_and_a_completed_run(store: SqlSto
 @pytest.mark.requirement("HIS-07")
 async def test_saving_again_appends_and_leaves_all_else_alone(store: SqlStore):
     await store.save(save_of("r1", asked("r1"), meta={"a": 1}))
-    later = {"created_at": NOON + SECOND, "conversation_id": "other", "group_id": "other", "hidden": True}
+    later: dict[str, Any] = {
+        "created_at": NOON + SECOND,
+        "conversation_id": "other",
+        "group_id": "other",
+        "hidden": True,
+    }
     await store.save(save_of("r1", answered("r1"), agent="other", **later))
     (row,) = await store.load(NS, "t")
     assert (ids(row.entries), row.meta, row.created_at) == (["r1-q", "r1-a"], {"a": 1}, NOON)
@@ -128,3 +134,21 @@ async def test_saved_runs_hold_no_thread_and_carry_the_state_on(store: SqlStore)
     assert run is not None
     assert run.state == {"a": 1}
     assert [run.id for _, run in await store.live_runs()] == ["r1"]
+
+
+@pytest.mark.requirement("HIS-17")
+async def test_counts_are_right_when_saves_to_old_and_new_runs_meet(store: SqlStore):
+    for thread_id in ("a", "b"):
+        await store.save(save_of(f"{thread_id}1", asked("x"), thread_id=thread_id))
+
+    async def add(n: int) -> None:
+        for thread_id in ("a", "b") if n % 2 else ("b", "a"):
+            await store.save(save_of(f"{thread_id}1", asked(f"{n}"), thread_id=thread_id))
+            await store.save(save_of(f"{thread_id}-{n}", asked("y"), thread_id=thread_id))
+
+    await asyncio.gather(*(add(n) for n in range(15)))
+    for thread_id in ("a", "b"):
+        assert len(await store.load(NS, thread_id)) == 16
+        thread = await store.get_thread(NS, thread_id)
+        assert thread is not None
+        assert (thread.run_count, thread.message_count) == (16, 31)

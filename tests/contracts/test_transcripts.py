@@ -1,6 +1,7 @@
 """What was said, turn by turn, whole and in pages."""
 
 import pytest
+from pydantic import JsonValue
 
 from app.conversation.entries import CustomEntry, MessageEntry
 from app.conversation.messages import Injected, Message, user_message
@@ -131,7 +132,12 @@ async def test_order_is_that_of_insertion_whatever_the_clock_says(store: SqlStor
 
 @pytest.mark.requirement("HIS-16")
 async def test_entries_without_a_time_or_with_the_zero_one_load_as_untimed(store: SqlStore):
-    old = {"id": "a", "role": "user", "content": [], "createdAt": "0001-01-01T00:00:00Z"}
+    old: dict[str, JsonValue] = {
+        "id": "a",
+        "role": "user",
+        "content": [],
+        "createdAt": "0001-01-01T00:00:00Z",
+    }
     zero = Message.model_validate(old)
     none = user_message("b").model_copy(update={"created_at": None})
     await store.save(save_of("r1", zero, none))

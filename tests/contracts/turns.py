@@ -27,7 +27,8 @@ NOON = instant("2026-03-01T12:00:00.000Z")
 
 def attributes(**changes: Any) -> ThreadAttributes:
     """What a thread is made with."""
-    return ThreadAttributes(**{"agent": "assistant", "created_at": NOON, "conversation_id": "c1", **changes})
+    values: dict[str, Any] = {"agent": "assistant", "created_at": NOON, "conversation_id": "c1"}
+    return ThreadAttributes(**{**values, **changes})
 
 
 def claim_of(run_id: str, *messages: Message, thread_id: str = "t", **changes: Any) -> Claim:

@@ -5,7 +5,7 @@ import importlib
 import os
 import tempfile
 import warnings
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class PostgresServer:
         _run(_execute(url or self.url, statements))
 
     @contextmanager
-    def database(self, template: str) -> Iterator[str]:
+    def database(self, template: str) -> Generator[str]:
         """The URL of a fresh database, dropped afterwards."""
         name = f"test_{next(self.numbers)}"
         self.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log")

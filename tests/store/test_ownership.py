@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tests.contracts.turns import NS, turn
 
 
 @asynccontextmanager
-async def another_process(database_url: str, data_dir: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def another_process(database_url: str, data_dir: Path) -> AsyncGenerator[asyncio.subprocess.Process]:
     """A process that owns the database and is killed in the end."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, event, text
 
 from app.errors import StorageFailed, StoreClosed
 from app.store.engine import sqlite_writer
@@ -135,4 +135,32 @@ async def test_a_caller_that_left_keeps_nobody_from_hearing(path: Path, onlooker
     gate.go_on.set()
     assert await stays == "stays"
     assert seen(onlooker) == ["gate", "stays"]
+    await writer.close()
+
+
+async def test_units_that_wait_together_share_a_few_commits(path: Path, onlooker: sqlite3.Connection):
+    engine = sqlite_writer(path)
+    commits: list[object] = []
+    event.listen(engine, "commit", commits.append)
+    writer = Writer(engine)
+    gate = Saying("gate", waits=True)
+    tasks = [asyncio.create_task(writer.run(gate))]
+    await asyncio.to_thread(gate.reached.wait, 10)
+    tasks += [asyncio.create_task(writer.run(Saying(f"{n}"))) for n in range(50)]
+    await asyncio.sleep(0)
+    gate.go_on.set()
+    await asyncio.gather(*tasks)
+    assert len(seen(onlooker)) == 51
+    assert len(commits) == 2
+    await writer.close()
+
+
+async def test_a_commit_is_on_the_disk_before_anybody_hears_of_it(path: Path):
+    writer = Writer(sqlite_writer(path))
+
+    def settings(connection: Connection) -> list[object]:
+        asked = ("journal_mode", "synchronous", "foreign_keys")
+        return [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in asked]
+
+    assert await writer.run(settings) == ["wal", 2, 1]
     await writer.close()

@@ -8,14 +8,14 @@ from app.agent.models.demo_replies import reply_to
 from app.agent.prompt import Prompt
 from app.conversation.messages import StopReason, Usage
 
-_BREATH = 16
+_BREATH = 64
 
 
 class DemoModel:
     """Does what plain words ask for, the same every time.
 
     `delay` is the pause in seconds after each piece, `pause` the one when it is asked to be slow. Without a
-    delay it still lets others run after every 16 pieces.
+    delay it still lets others run after every 64 pieces.
     """
 
     provider = "demo"

@@ -94,7 +94,8 @@ class ChatRepair:
             mended = {**delta, "index": known.index, "function": kept}
         else:
             # The library appends a name that is repeated to the one it has.
-            mended = {"index": known.index, "function": {"arguments": arguments or ""}}
+            rest = {name: value for name, value in delta.items() if name not in ("id", "type")}
+            mended = {**rest, "index": known.index, "function": {"arguments": arguments or ""}}
         known.arguments += arguments or ""
         return mended
 

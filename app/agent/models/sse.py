@@ -17,17 +17,12 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 class SseReader:
     """Give it bytes as they come; it gives back the events that are complete, as (event name, data).
 
-    Events without data, comments and fields of no interest are left out. `pending` tells that the bytes so
-    far end in the middle of an event.
+    Events without data, comments and fields of no interest are left out.
     """
 
     _rest: bytes = b""
     _name: str = ""
     _data: list[str] = field(default_factory=list[str])
-
-    @property
-    def pending(self) -> bool:
-        return bool(self._rest.strip() or self._data)
 
     def feed(self, piece: bytes) -> list[tuple[str, str]]:
         buffer = self._rest + piece

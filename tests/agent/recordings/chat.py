@@ -129,6 +129,15 @@ ARGUMENTS_AS_OBJECT = Recording(
     said(ROLE, call({"city": "Basel"}, index=0, id="call_1", name="get_weather"), TOOLS)
 )
 
+SEALED_CALL = Recording(
+    said(
+        ROLE,
+        call('{"city":', index=0, id="call_1", name="get_weather"),
+        call('"Basel"}', index=0, extra_content={"vendor": {"thought_signature": "c2VhbA=="}}),
+        TOOLS,
+    )
+)
+
 EMPTY_CHOICES = Recording(
     said(
         {**BARE, "choices": [], "prompt_filter_results": [{"prompt_index": 0}]},
