@@ -122,8 +122,8 @@ class RunRecord:
 class Claim:
     """The start of a run: it and its opening entries are stored in one transaction, or nothing is.
 
-    `thread` is used where the thread does not exist yet. `state` and `context` replace what the head run
-    left, or keep it (`context` is a digest of the context last given to the model on this branch).
+    `thread` is used where the thread does not exist yet. `state` and `meta` replace what the head run left,
+    or keep it.
     """
 
     namespace: str

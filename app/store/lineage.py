@@ -71,7 +71,7 @@ def head_of(connection: Connection, ns: str, thread_id: str) -> str | None:
 def require_run(connection: Connection, ns: str, thread_id: str, run_id: str) -> str:
     """The run id. NotFound unless it is one of the thread's, on whichever branch."""
     if connection.execute(_THREAD_OF, {"ns": ns, "run": run_id}).scalar() != thread_id:
-        raise NotFound(f"Thread {thread_id} has no run {run_id}.")
+        raise NotFound(f"Thread {thread_id} has no run {run_id}.", field="run_id")
     return run_id
 
 

@@ -15,6 +15,8 @@ import pytest
 import uvicorn
 from starlette.types import ASGIApp
 
+from app.serving import DrainedProtocol
+
 Serve = Callable[[ASGIApp], Awaitable[str]]
 Launch = Callable[..., Awaitable["ServerProcess"]]
 START_BOUND = 30.0
@@ -77,7 +79,7 @@ async def serve() -> AsyncIterator[Serve]:
         config = uvicorn.Config(
             app,
             lifespan="on",
-            http="httptools",
+            http=DrainedProtocol,
             ws="none",
             log_config=None,
             access_log=False,
