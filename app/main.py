@@ -1,20 +1,19 @@
 """The composition root: builds every resource, opens it in the lifespan, passes it on."""
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from time import monotonic
 from typing import TypedDict
 
 from fastapi import FastAPI
 from pydantic import SecretStr
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import __version__
 from app.agent.context import Runnable
 from app.agent.loading import load_agents
-from app.agent.models.providers import ProviderKeys, make_model
+from app.agent.models.providers import ProviderKeys, close_model, make_model
 from app.agui.hydrate import WireRenderer
 from app.agui.translate import Translator
 from app.api import agents as agent_routes
@@ -22,15 +21,13 @@ from app.api import health, history, problems, runs, threads
 from app.api.deps import Services
 from app.api.door import Door
 from app.api.page import page
+from app.api.refusal import PlainRefusal
 from app.clock import Clock, SystemClock
-from app.errors import StartupRefused
 from app.runs.log_memory import LogShelf
 from app.runs.manager import RunManager
 from app.runs.recovery import settle_abandoned
 from app.settings import Settings, read_settings
 from app.store.opening import open_store
-
-logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 5.0
 EXPOSED_HEADERS = (
@@ -56,11 +53,10 @@ def create_app(
     """The application. Settings come from the environment if none are given; agents from the settings."""
     settings = settings or read_settings()
     clock = clock or SystemClock()
-    serving = agents if agents is not None else _agents(settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[LifespanState]:
-        async with _services(settings, serving, clock) as services:
+        async with _services(settings, agents, clock) as services:
             yield {"services": services}
 
     app = FastAPI(title="Verbatim", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
@@ -87,58 +83,18 @@ def create_app(
     return app
 
 
-class PlainRefusal:
-    """ASGI middleware: a start that is refused says why in words, not in a traceback."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "lifespan":
-            await self._app(scope, receive, send)
-            return
-
-        held: list[Message] = []
-
-        async def holding_failure(message: Message) -> None:
-            if message["type"] == "lifespan.startup.failed":
-                held.append(message)
-            else:
-                await send(message)
-
-        try:
-            await self._app(scope, receive, holding_failure)
-        except StartupRefused as refusal:
-            await send({"type": "lifespan.startup.failed", "message": refusal.public})
-        except BaseException:
-            for message in held:
-                await send(message)
-            raise
-
-
-def _agents(settings: Settings) -> Mapping[str, Runnable]:
-    def secret(value: object) -> str | None:
-        return value.get_secret_value() if isinstance(value, SecretStr) else None
-
-    keys = ProviderKeys(
-        openai_api_key=secret(settings.openai_api_key),
-        openai_base_url=settings.openai_base_url,
-        anthropic_api_key=secret(settings.anthropic_api_key),
-        anthropic_base_url=settings.anthropic_base_url,
-    )
-    return load_agents(settings.agents, make_model(settings.model, keys))
-
-
 @asynccontextmanager
 async def _services(
-    settings: Settings, agents: Mapping[str, Runnable], clock: Clock
+    settings: Settings, given: Mapping[str, Runnable] | None, clock: Clock
 ) -> AsyncGenerator[Services]:
-    loop = asyncio.get_running_loop()
-    store = await open_store(settings.database_url, settings.data_dir)
-    renderer = WireRenderer()
-    try:
+    """Opens everything, in an order in which what is refused is refused before anything is touched."""
+    async with AsyncExitStack() as stack:
+        agents = given if given is not None else await _agents(settings, stack)
+        store = await open_store(settings.database_url, settings.data_dir)
+        stack.push_async_callback(store.close)
+        renderer = WireRenderer()
         await settle_abandoned(store, renderer, clock)
-        shelf = LogShelf(settings.log_retention_seconds, settings.log_max_bytes, loop.time)
+        shelf = LogShelf(settings.log_retention_seconds, settings.log_max_bytes, monotonic)
         manager = RunManager(
             store=store,
             shelf=shelf,
@@ -146,16 +102,37 @@ async def _services(
             translator=lambda: Translator(clock).translate,
             renderer=renderer,
         )
-        ticker = asyncio.create_task(_tick(shelf), name="ticker")
-        try:
-            yield Services(settings, clock, store, manager, agents)
-        finally:
-            ticker.cancel()
-            with suppress(asyncio.CancelledError):
-                await ticker
-            await manager.drain()
+        stack.push_async_callback(manager.drain)
+        await stack.enter_async_context(_ticking(shelf))
+        yield Services(settings, clock, store, manager, agents)
+
+
+async def _agents(settings: Settings, stack: AsyncExitStack) -> Mapping[str, Runnable]:
+    keys = ProviderKeys(
+        openai_api_key=_secret(settings.openai_api_key),
+        openai_base_url=settings.openai_base_url,
+        anthropic_api_key=_secret(settings.anthropic_api_key),
+        anthropic_base_url=settings.anthropic_base_url,
+    )
+    model = make_model(settings.model, keys)
+    stack.push_async_callback(close_model, model)
+    return load_agents(settings.agents, model, settings.instructions)
+
+
+def _secret(value: SecretStr | None) -> str | None:
+    return None if value is None else value.get_secret_value()
+
+
+@asynccontextmanager
+async def _ticking(shelf: LogShelf) -> AsyncGenerator[None]:
+    """Lets silent streams send their keep-alive, and old logs go."""
+    ticker = asyncio.create_task(_tick(shelf), name="ticker")
+    try:
+        yield
     finally:
-        await store.close()
+        ticker.cancel()
+        with suppress(asyncio.CancelledError):
+            await ticker
 
 
 async def _tick(shelf: LogShelf) -> None:

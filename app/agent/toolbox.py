@@ -114,6 +114,6 @@ def _tool_context(call: ToolCall, context: RunContext, made: Tool) -> ToolContex
         run_id=context.run_id,
         call_id=call.id,
         sender_id=context.sender_id,
-        state=copy.deepcopy(context.state) if made.injected else None,
+        state=copy.deepcopy(context.state) if made.context_parameter else None,
         clock=context.clock,
     )

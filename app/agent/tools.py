@@ -54,7 +54,7 @@ class Tool:
     definition: ToolDefinition
     function: Callable[..., Any]
     arguments: TypeAdapter[dict[str, Any]]
-    injected: str | None
+    context_parameter: str | None
     timeout: float | None = None
 
     @property
@@ -77,7 +77,7 @@ class Tool:
 
     async def call(self, arguments: dict[str, Any], context: ToolContext) -> tuple[Block, ...]:
         """Runs the function, one that is not async in a thread of its own. Raises what it raises."""
-        given = {**arguments, self.injected: context} if self.injected else arguments
+        given = {**arguments, self.context_parameter: context} if self.context_parameter else arguments
         if inspect.iscoroutinefunction(self.function):
             result: object = await self.function(**given)
         else:

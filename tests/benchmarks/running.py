@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -50,7 +51,7 @@ class Measured:
 
     async def run(self, text: str, thread: str | None = None) -> int:
         """One run to its end; how many text deltas came."""
-        body = {
+        body: dict[str, Any] = {
             "threadId": thread or uuid4().hex,
             "runId": uuid4().hex,
             "messages": [{"id": uuid4().hex, "role": "user", "content": text}],
