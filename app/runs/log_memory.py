@@ -3,6 +3,7 @@
 import asyncio
 from array import array
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 
 from app.frames import Frame, Variants
@@ -109,7 +110,9 @@ class LogShelf:
         self._max_bytes = max_bytes
         self._now = now
         self._live: dict[tuple[str, str], MemoryLog] = {}
-        self._ended: dict[tuple[str, str], tuple[float, MemoryLog]] = {}
+        self._ended: OrderedDict[tuple[str, str], tuple[float, MemoryLog]] = OrderedDict()
+        self._held = 0
+        """Bytes of the ended logs."""
 
     def open(self, namespace: str, run_id: str, seq: int, epoch: int) -> MemoryLog:
         """A new log for a run that begins."""
@@ -122,6 +125,7 @@ class LogShelf:
         if log is not None:
             log.end()
             self._ended[namespace, run_id] = (self._now(), log)
+            self._held += log.size
             self._sweep()
 
     def get(self, namespace: str, run_id: str) -> EventLog | None:
@@ -137,11 +141,11 @@ class LogShelf:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Entries stand in the order of their end, so the first are the oldest."""
-        held = sum(log.size for _, log in self._ended.values())
+        """Entries stand in the order of their end: what goes is in front, and the rest is not looked at."""
         deadline = self._now() - self._retention
-        for key, (ended_at, log) in list(self._ended.items()):
-            if ended_at > deadline and held <= self._max_bytes:
-                break
+        while self._ended:
+            key, (ended_at, log) = next(iter(self._ended.items()))
+            if ended_at > deadline and self._held <= self._max_bytes:
+                return
             del self._ended[key]
-            held -= log.size
+            self._held -= log.size

@@ -32,8 +32,8 @@ def conversation(**members: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("request_body", "field"),
     [
-        ([], None),
-        ("text", None),
+        ([], "body"),
+        ("text", "body"),
         ({}, "threadId"),
         ({"threadId": "t", "messages": []}, "runId"),
         ({"threadId": "t", "runId": "r"}, "messages"),
@@ -88,7 +88,7 @@ def conversation(**members: Any) -> dict[str, Any]:
         (body(forwardedProps={"conversation": SECRET}), "forwardedProps/conversation"),
     ],
 )
-def test_bad_input_is_refused_by_the_name_of_its_field(request_body: Any, field: str | None) -> None:
+def test_bad_input_is_refused_by_the_name_of_its_field(request_body: Any, field: str) -> None:
     error = refusal(request_body)
     assert error.field == field
     assert SECRET not in error.public
