@@ -62,7 +62,7 @@ def parse_instant(text: str) -> Instant | None:
 def format_instant(instant: Instant) -> str:
     """RFC 3339 in UTC with `Z`, as many fractional digits as the instant needs, at most nine."""
     seconds, nanos = divmod(instant, _NANOS)
-    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    text = (_EPOCH + timedelta(seconds=seconds)).isoformat()[:19]
     fraction = f"{nanos:09d}".rstrip("0")
     return f"{text}.{fraction}Z" if fraction else f"{text}Z"
 
@@ -70,5 +70,5 @@ def format_instant(instant: Instant) -> str:
 def format_millis(instant: Instant) -> str:
     """RFC 3339 in UTC with exactly three fractional digits, so that texts sort like times."""
     seconds, nanos = divmod(instant, _NANOS)
-    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    text = (_EPOCH + timedelta(seconds=seconds)).isoformat()[:19]
     return f"{text}.{nanos // 1_000_000:03d}Z"

@@ -13,6 +13,9 @@ from app.settings import Settings
 SHUTDOWN_SECONDS = 15
 """How long open connections may take to end once their runs have."""
 
+GC_THRESHOLD = 10_000
+"""New objects between two looks of the garbage collector at the young ones."""
+
 
 class DrainedProtocol(HttpToolsProtocol):
     """Waits for each write to leave before it takes the next: a client that does not read holds one write in
@@ -28,8 +31,9 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         await super().startup(sockets)
-        # What is there now stays; the collector need not look at it again and again.
+        # What is there now stays, and what a run makes mostly goes without the collector's help.
         gc.freeze()
+        gc.set_threshold(GC_THRESHOLD, 20, 20)
         for address in sorted({address for server in self.servers for address in _addresses(server)}):
             print(f"Verbatim is at {address}", flush=True)
 

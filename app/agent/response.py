@@ -1,7 +1,7 @@
 """One model response as it grows: a model's pieces in, events and at last one message out."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -134,9 +134,13 @@ class Response:
         self._parts.clear()
         self._current = None
 
-    def take(self, event: ModelEvent) -> Iterator[AgentEvent]:
+    def take(self, event: ModelEvent) -> Iterable[AgentEvent]:
         """What to tell of one more piece."""
         if isinstance(event, TextPiece):
+            part = self._current
+            if isinstance(part, _TextPart) and part.shown and event.provider is None:
+                ready = part.add(event.text)
+                return (TextDelta(self.message_id, ready),) if ready else ()
             return self._text(event)
         if isinstance(event, CallPiece):
             return self._call(event)
@@ -145,7 +149,7 @@ class Response:
         if isinstance(event, ServerCall):
             return self._server_call(event)
         self.finished = event
-        return iter(())
+        return ()
 
     def close(self) -> Iterator[AgentEvent]:
         """Ends every part that is open."""

@@ -74,13 +74,12 @@ def hold_thread(connection: Connection, ns: str, thread_id: str) -> tuple[bool, 
 def hold_or_make_thread(
     connection: Connection, ns: str, thread_id: str, thread: ThreadAttributes
 ) -> str | None:
-    """Holds the thread and returns its head; makes it first where it does not exist, and again if it is
-    deleted in between."""
+    """Holds the thread and returns its head; makes it where it does not exist. Looks again where somebody
+    else makes it, or deletes it, in between."""
     while True:
         found, head = hold_thread(connection, ns, thread_id)
-        if found:
+        if found or make_thread(connection, ns, thread_id, thread):
             return head
-        make_thread(connection, ns, thread_id, thread)
 
 
 def move_head(

@@ -47,6 +47,7 @@ class Writer:
         self._engine = engine
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
+        self._connection: Connection | None = None
         self._closing = False
         self._ended = asyncio.Event()
         self._thread = Thread(target=self._work, name="store-writer", daemon=True)
@@ -73,6 +74,8 @@ class Writer:
                 self._commit(group)
                 self._on_loop(_teller(group))
         finally:
+            if self._connection is not None:
+                self._connection.close()
             self._engine.dispose()
             self._on_loop(self._ended.set)
 
@@ -100,15 +103,23 @@ class Writer:
     def _commit(self, group: list[_Job]) -> None:
         """One transaction for the group. If that itself fails, nothing of the group is stored."""
         try:
-            with drivers_errors_wrapped(), self._engine.begin() as connection:
-                if len(group) == 1:
-                    group[0].result = group[0].unit(connection)
-                else:
-                    for job in group:
-                        _attempt(connection, job)
+            with drivers_errors_wrapped():
+                connection = self._connected()
+                with connection.begin():
+                    if len(group) == 1:
+                        group[0].result = group[0].unit(connection)
+                    else:
+                        for job in group:
+                            _attempt(connection, job)
         except Exception as error:
             for job in group:
                 job.error = error
+
+    def _connected(self) -> Connection:
+        """The same connection every time: taking one from the engine costs as much as a short transaction."""
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        return self._connection
 
 
 def _attempt(connection: Connection, job: _Job) -> None:
