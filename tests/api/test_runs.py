@@ -1,6 +1,7 @@
 """Runs over HTTP: started, followed from any place, stopped; they belong to the server."""
 
 import asyncio
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from app.agent.agent import Agent
 from app.agent.models.base import CallPiece
 from app.agent.models.scripted import ScriptedModel
+from app.runs.log import WRITE_LIMIT
+from app.serving import DrainedProtocol
 from tests.services.chat import Chat, OpenChat, Stream, text_of, user
 from tests.services.sse import SseFrame
 from tests.services.waiting import eventually
@@ -151,6 +154,20 @@ async def test_a_reader_that_stops_reading_delays_nobody(open_chat: OpenChat) ->
         other = await all_of(chat, "/threads/t/runs/r/events")
         assert len(text_of(other)) == 5_000_000
         assert text_of(await stalled.rest()) == text_of(other)
+
+
+@pytest.mark.requirement("LIVE-03")
+async def test_a_follower_that_reads_nothing_holds_one_write_in_memory(open_chat: OpenChat) -> None:
+    chat = await open_chat(["x" * 1000] * 20_000)
+    async with chat.streaming(chat.body("t", "go", run="r")) as deaf:
+        assert await settled(chat, "t", "r") == "completed"
+        buffered = [
+            protocol.transport.get_write_buffer_size()
+            for protocol in gc.get_objects()
+            if isinstance(protocol, DrainedProtocol) and not protocol.transport.is_closing()
+        ]
+        assert 0 < max(buffered) <= WRITE_LIMIT + 100  # what chunked transfer adds
+        assert len(text_of(await deaf.rest())) == 20_000_000
 
 
 async def test_nothing_to_follow_is_204(open_chat: OpenChat) -> None:
