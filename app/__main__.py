@@ -13,7 +13,7 @@ from app.store.opening import migrate
 
 
 def main() -> None:
-    """The `verbatim` command. Exit status 2 for what is refused at start, with the reason on stderr."""
+    """The `verbatim` command. What is refused at start ends it with a status other than 0 and the reason."""
     parser = argparse.ArgumentParser(prog="verbatim", description="A durable conversation server for agents.")
     parser.add_argument("command", nargs="?", choices=("serve", "migrate"), default="serve")
     command = parser.parse_args().command
@@ -22,6 +22,8 @@ def main() -> None:
         logging.basicConfig(
             level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
         )
+        for name in ("httpx", "httpx2", "alembic"):  # they tell every address, with what stands in it
+            logging.getLogger(name).setLevel(logging.WARNING)
         if command == "migrate":
             revision = asyncio.run(migrate(settings.database_url, settings.data_dir))
             print(f"The database is at revision {revision}.")

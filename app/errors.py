@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from app.paths import events_path
+
 
 class AppError(Exception):
     """The request or the server's state does not allow this.
@@ -55,7 +57,7 @@ class ThreadBusy(Conflict):
             extra={
                 "threadId": thread_id,
                 "runId": run_id,
-                "stream": f"/threads/{thread_id}/runs/{run_id}/events",
+                "stream": events_path(thread_id, run_id),
             },
         )
         self.thread_id = thread_id
@@ -70,6 +72,26 @@ class RunExists(Conflict):
     def __init__(self, run_id: str) -> None:
         super().__init__(f"Run id {run_id} is already used; choose another.", field="runId")
         self.run_id = run_id
+
+
+class HeadMoved(Conflict):
+    """The thread went on between reading it and claiming it."""
+
+    code = "head_moved"
+
+    def __init__(self, thread_id: str) -> None:
+        super().__init__(f"Thread {thread_id} went on meanwhile; read it again.")
+        self.thread_id = thread_id
+
+
+class RunFailed(AppError):
+    """A run that was waited for gave no answer. The code is the reason for its end."""
+
+    code = "run_failed"
+
+    def __init__(self, reason: str, public: str) -> None:
+        super().__init__(public)
+        self.code = reason
 
 
 class NotSupported(AppError):

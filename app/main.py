@@ -72,13 +72,7 @@ def create_app(
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "POST", "PATCH", "DELETE"],
             allow_headers=["Content-Type", "Last-Event-ID", "Authorization"],
-            expose_headers=[
-                "Location",
-                "Content-Location",
-                "Verbatim-Ignored-Messages",
-                "Verbatim-Dropped-Parts",
-                "Retry-After",
-            ],
+            expose_headers=EXPOSED_HEADERS,
         )
     return app
 

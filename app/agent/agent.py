@@ -1,5 +1,6 @@
 """An agent: a model with instructions and tools. A server drives it, or it is used alone in a program."""
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from importlib.metadata import version
@@ -7,15 +8,19 @@ from importlib.metadata import version
 from pydantic import JsonValue
 
 from app.agent.context import RunContext
-from app.agent.events import AgentEvent, MessageDone, ToolDone
+from app.agent.events import AgentEvent, MessageDone, RunDone, ToolDone
 from app.agent.limits import Limits
 from app.agent.loop import Loop, Mind
 from app.agent.models.base import Model
+from app.agent.strays import Strays
 from app.agent.toolbox import Toolbox
 from app.agent.tools import ToolLike, as_tool
 from app.clock import Clock, SystemClock, new_id
 from app.conversation.messages import Message, Role, user_message
-from app.errors import Conflict
+from app.conversation.outcomes import EndReason, RunEnd, RunStatus
+from app.errors import Conflict, RunFailed
+
+_log = logging.getLogger(__name__)
 
 RunInput = str | Message | Sequence[Message]
 
@@ -46,7 +51,8 @@ class Agent:
         self._tools = tuple(as_tool(given) for given in tools)
         self._description = description
         self._limits = limits or Limits()
-        self._toolbox = Toolbox(self._tools, self._limits)
+        self._strays = Strays()
+        self._toolbox = Toolbox(self._tools, self._limits, self._strays)
         self._history = list(history)
         self._clock = clock or SystemClock()
         self._thread_id = new_id("thread")
@@ -124,14 +130,18 @@ class Agent:
         ]
 
     def respond(self, context: RunContext) -> AsyncGenerator[AgentEvent, None]:
-        """One run over the history in `context`. Ends with `RunDone` in every case.
-
-        ValueError at once if the agent has no model.
-        """
+        """One run over the history in `context`. Ends with `RunDone` in every case: without a model it is a
+        failure like any other, and the log says what to do."""
         if self._model is None:
-            raise ValueError(f"agent {self._name} has no model")
-        mind = Mind(self._name, self._model, self._instructions, self._toolbox, self._limits)
+            return self._give_up(context)
+        mind = Mind(
+            self._name, self._model, self._instructions, self._toolbox, self._limits, strays=self._strays
+        )
         return Loop(mind, context).events()
+
+    async def _give_up(self, context: RunContext) -> AsyncGenerator[AgentEvent, None]:
+        _log.error("run %s failed: %s", context.run_id, no_model(self._name))
+        yield RunDone(RunEnd.by(EndReason.INTERNAL_ERROR))
 
     def messages(self) -> list[Message]:
         """The history so far, as a list of the caller's own."""
@@ -139,7 +149,10 @@ class Agent:
 
     async def run(self, given: RunInput) -> AsyncIterator[AgentEvent]:
         """Appends the input to the agent's own history, answers it and appends what comes of it, each
-        message before its event is given out. Conflict if a run is under way."""
+        message before its event is given out. Conflict if a run is under way; ValueError if the agent has
+        no model."""
+        if self._model is None:
+            raise ValueError(no_model(self._name))
         if self._busy:
             raise Conflict(f"Agent {self._name} is answering already; wait for it.")
         self._busy = True
@@ -161,14 +174,34 @@ class Agent:
             self._busy = False
 
     async def ask(self, given: RunInput) -> Message | None:
-        """Runs to the end and gives the last assistant message of this run; None if there is none."""
+        """Runs to the end and gives the last assistant message of this run; None if the model said nothing.
+
+        RunFailed, with the end's public sentence, if the run failed or was stopped: what was said by then is
+        in `messages()`. Otherwise as `run`.
+        """
         answer: Message | None = None
         async for event in self.run(given):
             if isinstance(event, MessageDone) and event.message.role is Role.ASSISTANT:
                 answer = event.message
+            elif isinstance(event, RunDone):
+                _refuse(event.end)
         return answer
 
     def _as_messages(self, given: RunInput) -> Sequence[Message]:
         if isinstance(given, str):
             return (user_message(given, clock=self._clock),)
         return (given,) if isinstance(given, Message) else tuple(given)
+
+
+def no_model(name: str) -> str:
+    """What to do about an agent without a model."""
+    return (
+        f"agent {name} has no model; make it with one (Agent({name!r}, model=…)), or name it in AGENTS to "
+        "have the server's"
+    )
+
+
+def _refuse(end: RunEnd) -> None:
+    if end.status in (RunStatus.FAILED, RunStatus.STOPPED):
+        words = end.error.message if end.error else "The run was stopped before its answer was complete."
+        raise RunFailed(end.reason.value, words)

@@ -1,7 +1,8 @@
 """What a run is given, and how it is told to stop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -18,13 +19,15 @@ T = TypeVar("T")
 class StopSignal:
     """Asks a run to end, once, with a reason.
 
-    The run waits for slow things (a model, tools) only through `interruptible`; a request cancels such a
-    wait at once and disturbs nothing else, so a commit that is under way is never cut. A run that is not
-    waiting sees `reason` at its next step.
+    It reaches a run that waits, and disturbs nothing else, so a commit that is under way is never cut: a wait
+    through `interruptible` (for tools) is cancelled, one for the model (see `waking`) is only woken. A run
+    that does not wait sees the reason at its next step. No wait runs code of a tool or of a model: these have
+    tasks of their own, which the run cancels and leaves alone after a grace.
     """
 
     def __init__(self) -> None:
         self.reason: EndReason | None = None
+        self._wake: Callable[[], None] | None = None
         self._waiting: asyncio.Task[object] | None = None
         self._cut = False
 
@@ -33,64 +36,56 @@ class StopSignal:
         if self.reason is not None:
             return False
         self.reason = reason
+        if self._wake is not None:
+            self._wake()
         if self._waiting is not None:
             self._cut = self._waiting.cancel()
         return True
 
+    def check(self) -> None:
+        """Raises `Stopped` if a stop was asked for."""
+        if self.reason is not None:
+            raise Stopped(self.reason)
+
+    @contextmanager
+    def waking(self, wake: Callable[[], None]) -> Generator[None, None, None]:
+        """For a wait so frequent that it has to be cheap: a request calls `wake`, and whoever was woken
+        calls `check`, before the wait too."""
+        self._wake = wake
+        try:
+            yield
+        finally:
+            self._wake = None
+
     async def interruptible(self, awaitable: Awaitable[T]) -> T:
         """Waits for it; raises `Stopped` if a stop was asked for before it was done.
 
-        A cancellation that is not ours passes through.
+        A cancellation that is not ours passes through. The awaitable must end when it is cancelled.
         """
-        return await self.waiter()(awaitable)
-
-    def waiter(self) -> "Waiter":
-        """The same for many waits of the present task: finding the task out costs more than the wait."""
+        if self.reason is not None:
+            _discard(awaitable)
+            raise Stopped(self.reason)
         task = asyncio.current_task()
         assert task is not None
-        return Waiter(self, task)
-
-    def enter(self, task: asyncio.Task[object]) -> None:
-        """The task waits from now on, and may be cancelled."""
         self._waiting = task
+        try:
+            result = await awaitable
+        except asyncio.CancelledError:
+            reason = self._take_back(task)
+            if reason is None:
+                raise
+            raise Stopped(reason) from None
+        finally:
+            self._waiting = None
+        self._take_back(task)
+        return result
 
-    def leave(self) -> None:
-        """The wait is over, and nothing may be cancelled."""
-        self._waiting = None
-
-    def take_back(self, task: asyncio.Task[object]) -> EndReason | None:
+    def _take_back(self, task: asyncio.Task[object]) -> EndReason | None:
         """Undoes our cancellation of the task; None if it was somebody else's, or theirs too."""
         if not self._cut:
             return None
         self._cut = False
         return self.reason if task.uncancel() == 0 else None
-
-
-class Waiter:
-    """Waits of one task that a stop may interrupt."""
-
-    def __init__(self, stop: StopSignal, task: asyncio.Task[object]) -> None:
-        self._stop = stop
-        self._task = task
-
-    async def __call__(self, awaitable: Awaitable[T]) -> T:
-        """As `StopSignal.interruptible`."""
-        stop, task = self._stop, self._task
-        if stop.reason is not None:
-            _discard(awaitable)
-            raise Stopped(stop.reason)
-        stop.enter(task)
-        try:
-            result = await awaitable
-        except asyncio.CancelledError:
-            reason = stop.take_back(task)
-            if reason is None:
-                raise
-            raise Stopped(reason) from None
-        finally:
-            stop.leave()
-        stop.take_back(task)
-        return result
 
 
 def _discard(awaitable: Awaitable[object]) -> None:
@@ -100,7 +95,7 @@ def _discard(awaitable: Awaitable[object]) -> None:
 
 
 class Stopped(Exception):
-    """The wait was ended because the run was asked to stop."""
+    """The run was asked to stop, and does not wait any longer."""
 
     def __init__(self, reason: EndReason) -> None:
         super().__init__(reason.value)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from app.agent.agent import Agent
+from app.agent.agent import Agent, no_model
 from app.agent.builtin import assistant
 from app.agent.context import Runnable
 from app.agent.models.base import Model
@@ -37,6 +37,15 @@ def load_agents(spec: str, model: Model, instructions: str = "") -> dict[str, Ru
         raise StartupRefused(f"AGENTS: {spec} holds no agent.")
     built_in = assistant(model, instructions)
     return {built_in.name: built_in}
+
+
+def check_agents(agents: Mapping[str, Runnable]) -> Mapping[str, Runnable]:
+    """The agents, if each could answer. StartupRefused if one has no model: what is given to the server as
+    objects gets none."""
+    for agent in agents.values():
+        if isinstance(agent, Agent) and agent.model is None:
+            raise StartupRefused(f"The {no_model(agent.name)}.")
+    return agents
 
 
 def _agents_at(place: str) -> list[Runnable]:

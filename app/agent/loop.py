@@ -5,18 +5,20 @@ A run never raises: whatever happens, every call has a result and the last event
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from app.agent.context import RunContext, Stopped
+from app.agent.context import RunContext, Stopped, StopSignal
 from app.agent.events import AgentEvent, MessageDone, RunDone, StepEnded, StepStarted, ToolDone
 from app.agent.limits import Limits
 from app.agent.models.base import Model, ModelError, ModelEvent
-from app.agent.pairing import paired, unanswered_calls
+from app.agent.pairing import paired, result_of, unanswered_calls
 from app.agent.prompt import Prompt
 from app.agent.response import Response
-from app.agent.toolbox import CANCELLED, NOT_RUN, Toolbox, result_of
+from app.agent.strays import Strays
+from app.agent.stream import ModelStream
+from app.agent.toolbox import CANCELLED, NOT_RUN, Toolbox
 from app.agent.watch import Watch
 from app.conversation.blocks import ToolCall
 from app.conversation.messages import Message, StopReason, Usage
@@ -47,6 +49,8 @@ class Mind:
     toolbox: Toolbox
     limits: Limits
     sleep: Sleep = asyncio.sleep
+    strays: Strays = field(default_factory=Strays)
+    """Takes models that go on after their grace; to be one that outlives the run."""
 
 
 class Loop:
@@ -59,6 +63,7 @@ class Loop:
         self._used = {call.id for message in self._messages for call in message.tool_calls()}
         self._mine: list[Message] = []
         self._usage: dict[tuple[str | None, str | None], Usage] = {}
+        self._response = Response(context.clock, self._used)
         self._step: str | None = None
         self._end: EndReason | None = None
         self._error: RunError | None = None
@@ -102,12 +107,12 @@ class Loop:
     async def _ask(self, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
         """One response of the model, finished or not: what came of it is kept."""
         yield self._enter("model")
-        response = Response(self._context.clock, self._used)
+        self._response = Response(self._context.clock, self._used)
         try:
-            async with aclosing(self._listen(response, watch)) as pieces:
-                async for event in pieces:
+            async with aclosing(self._listen(watch)) as telling:
+                async for event in telling:
                     yield event
-            reason = response.stop_reason()
+            reason = self._response.stop_reason()
             self._judge(reason)
         except Stopped as stopped:
             self._end = stopped.reason
@@ -120,6 +125,7 @@ class Loop:
             _log.exception("model %s failed in run %s", self._mind.model.name, self._context.run_id)
             reason = StopReason.ERROR
             self._end = EndReason.INTERNAL_ERROR
+        response = self._response
         for event in response.close():
             yield event
         self._count(response)
@@ -128,8 +134,8 @@ class Loop:
             yield MessageDone(self._keep(message))
         yield self._leave()
 
-    async def _listen(self, response: Response, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
-        """The model's events. A failure before the first of them is tried again a few times."""
+    async def _listen(self, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
+        """What the model says. A request that fails before anything was told is made again a few times."""
         prompt = Prompt(
             system=self._mind.instructions,
             messages=paired(self._messages),
@@ -138,47 +144,29 @@ class Loop:
         limits = self._mind.limits
         for attempt in range(limits.retries + 1):
             try:
-                async with aclosing(self._pieces(prompt, watch)) as pieces:
-                    async for piece in pieces:
-                        for event in response.take(piece):
-                            yield event
-                if response.finished is None:
-                    raise ModelError(_CUT, retryable=True)
+                async with aclosing(self._request(prompt, watch)) as telling:
+                    async for event in telling:
+                        yield event
                 return
             except ModelError as error:
-                if response.begun or not error.retryable or attempt == limits.retries:
+                if self._response.begun or not error.retryable or attempt == limits.retries:
                     raise
                 _log.warning("model call failed and is tried again: %s", error.public)
-            response.forget()
+            self._count(self._response)
+            self._response = Response(self._context.clock, self._used)
             await self._context.stop.interruptible(self._mind.sleep(limits.retry_seconds * 2**attempt))
 
-    async def _pieces(self, prompt: Prompt, watch: Watch) -> AsyncGenerator[ModelEvent, None]:
-        stream = self._mind.model.stream(prompt)
-        wait = self._context.stop.waiter()
-        try:
-            while True:
-                watch.wait()
-                try:
-                    piece = await wait(anext(stream))
-                except StopAsyncIteration:
-                    return
-                finally:
-                    watch.heard()
-                yield piece
-        finally:
-            await self._hang_up(stream)
-
-    async def _hang_up(self, stream: AsyncIterator[ModelEvent]) -> None:
-        """Closes the connection to the provider, in this task (a stream's scopes belong to the task that
-        opened them), and without waiting for a provider that does not let go."""
-        close = getattr(stream, "aclose", None)
-        if close is None:
-            return
-        try:
-            async with asyncio.timeout(self._mind.limits.grace_seconds):
-                await close()
-        except Exception:
-            _log.warning("the model's stream did not close cleanly", exc_info=True)
+    async def _request(self, prompt: Prompt, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
+        response, stop, mind = self._response, self._context.stop, self._mind
+        async with ModelStream(mind.model, prompt, mind.limits.grace_seconds, mind.strays) as stream:
+            with stop.waking(stream.wake):
+                while batch := await _next_batch(stream, stop, watch):
+                    for piece in batch:
+                        for event in response.take(piece):
+                            yield event
+                        stop.check()
+        if response.finished is None:
+            raise ModelError(_CUT, retryable=True)
 
     async def _use_tools(self, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent, None]:
         """Runs all calls side by side and tells their results in the order of the calls."""
@@ -202,7 +190,7 @@ class Loop:
 
     def _last_result(self, call: ToolCall, task: asyncio.Task[Message]) -> Message:
         if task.cancelled():
-            return result_of(call, CANCELLED, self._context, self._mind.name, is_error=True)
+            return self._error_result(call, CANCELLED)
         return task.result()
 
     def _settle(self) -> Iterator[AgentEvent]:
@@ -211,8 +199,10 @@ class Loop:
             yield self._leave()
         words = _WHY_NOT_RUN.get(self._end or EndReason.INTERNAL_ERROR, NOT_RUN)
         for call in unanswered_calls(self._mine):
-            result = result_of(call, words, self._context, self._mind.name, is_error=True)
-            yield ToolDone(self._keep(result))
+            yield ToolDone(self._keep(self._error_result(call, words)))
+
+    def _error_result(self, call: ToolCall, words: str) -> Message:
+        return result_of(call, words, is_error=True, clock=self._context.clock, sender_id=self._mind.name)
 
     def _judge(self, reason: StopReason) -> None:
         if reason is StopReason.LENGTH:
@@ -255,6 +245,19 @@ class Loop:
         reason = self._end or EndReason.INTERNAL_ERROR
         usage = tuple((provider, model, total) for (provider, model), total in self._usage.items())
         return RunEnd(reason, self._error or error_of(reason), usage)
+
+
+async def _next_batch(stream: ModelStream, stop: StopSignal, watch: Watch) -> Sequence[ModelEvent]:
+    """What the model has said meanwhile; empty at its end."""
+    stop.check()
+    if not stream.ready:
+        watch.wait()
+        try:
+            await stream.news()
+        finally:
+            watch.heard()
+        stop.check()
+    return stream.take()
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[Message]]) -> None:

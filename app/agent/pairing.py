@@ -8,13 +8,37 @@ from collections.abc import Sequence
 
 from pydantic_core import from_json
 
-from app.conversation.blocks import ToolCall
-from app.conversation.messages import Message, Role, tool_result_message
+from app.clock import Clock
+from app.conversation.blocks import Block, ToolCall
+from app.conversation.messages import Content, Message, Role, tool_result_message
 
 NOT_EXECUTED = "This call was not executed: no result of it was recorded."
+NAMELESS = "unknown"
+"""The name of a tool whose call came without one. Neither a provider nor a result takes an empty name."""
 
 _Place = tuple[int, int]
 """A call: the index of its message and its own index among that message's calls."""
+
+
+def result_of(
+    call: ToolCall,
+    content: Content,
+    *,
+    is_error: bool,
+    id: str | None = None,
+    clock: Clock | None = None,
+    sender_id: str | None = None,
+) -> Message:
+    """The message that answers a call, whatever the call is named."""
+    return tool_result_message(
+        call.id,
+        call.name or NAMELESS,
+        content,
+        is_error=is_error,
+        id=id,
+        clock=clock,
+        sender_id=sender_id,
+    )
 
 
 def unanswered_calls(messages: Sequence[Message]) -> list[ToolCall]:
@@ -33,7 +57,7 @@ def paired(messages: Sequence[Message]) -> list[Message]:
 
     Every assistant message with calls is followed at once by one result for each call, in call order; a
     missing one is an error result that says so. Results that answer no call are left out. Arguments that
-    are no JSON object read `{}`. All else keeps its order.
+    are no JSON object read `{}`, and a call without a name is one of `unknown`. All else keeps its order.
     """
     answers = _match(messages)
     prompt: list[Message] = []
@@ -41,7 +65,7 @@ def paired(messages: Sequence[Message]) -> list[Message]:
         if message.role is Role.TOOL_RESULT:
             continue
         calls = message.tool_calls()
-        prompt.append(_with_sound_arguments(message) if calls else message)
+        prompt.append(_with_sound_calls(message) if calls else message)
         for number, call in enumerate(calls):
             prompt.append(answers.get((index, number)) or _missing(message, call, number))
     return prompt
@@ -70,22 +94,29 @@ def _match(messages: Sequence[Message]) -> dict[_Place, Message]:
 
 def _missing(message: Message, call: ToolCall, number: int) -> Message:
     """Made from what is stored alone, so that the same history always gives the same prompt."""
-    result = tool_result_message(
-        call.id, call.name or "unknown", NOT_EXECUTED, is_error=True, id=f"{message.id}:{number}"
-    )
+    result = result_of(call, NOT_EXECUTED, is_error=True, id=f"{message.id}:{number}")
     return result.model_copy(update={"created_at": message.created_at})
 
 
-def _with_sound_arguments(message: Message) -> Message:
-    if all(is_json_object(call.arguments) for call in message.tool_calls()):
+def _with_sound_calls(message: Message) -> Message:
+    if all(_is_sound(call) for call in message.tool_calls()):
         return message
-    content = tuple(
-        block.model_copy(update={"arguments": "{}"})
-        if isinstance(block, ToolCall) and not block.server and not is_json_object(block.arguments)
-        else block
+    content: tuple[Block, ...] = tuple(
+        _sound(block) if isinstance(block, ToolCall) and not block.server else block
         for block in message.content
     )
     return message.model_copy(update={"content": content})
+
+
+def _is_sound(call: ToolCall) -> bool:
+    return bool(call.name) and is_json_object(call.arguments)
+
+
+def _sound(call: ToolCall) -> ToolCall:
+    if _is_sound(call):
+        return call
+    arguments = call.arguments if is_json_object(call.arguments) else "{}"
+    return call.model_copy(update={"name": call.name or NAMELESS, "arguments": arguments})
 
 
 def is_json_object(text: str) -> bool:

@@ -25,6 +25,7 @@ from app.agent.models.base import (
     TextPiece,
     ThinkingPiece,
 )
+from app.agent.pairing import NAMELESS
 from app.agent.scrub import DeltaScrubber, scrub, scrub_json
 from app.clock import Clock, Instant, new_id
 from app.conversation.blocks import Block, ServerToolOutput, Text, Thinking, ToolCall
@@ -113,7 +114,8 @@ _Part = _TextPart | _ThinkingPart | _CallPart | _ServerPart
 
 
 class Response:
-    """Collects what a model says under one message id. `used` are the call ids that are taken already."""
+    """Collects what a model says to one request, under one message id. A request that is made again has a
+    new one. `used` are the call ids that are taken already."""
 
     def __init__(self, clock: Clock, used: set[str]) -> None:
         self.message_id = new_id("msg")
@@ -128,11 +130,6 @@ class Response:
     def begun(self) -> bool:
         """Whether anything was told of it, so that it cannot be asked for again."""
         return any(not isinstance(part, _TextPart) or part.shown for part in self._parts)
-
-    def forget(self) -> None:
-        """Starts anew, for a call that failed before it said anything."""
-        self._parts.clear()
-        self._current = None
 
     def take(self, event: ModelEvent) -> Iterable[AgentEvent]:
         """What to tell of one more piece."""
@@ -242,7 +239,7 @@ class Response:
                 return
             if self._current is not None:
                 yield from self.close()
-            part = _CallPart(id=self._free_id(piece.call_id), name=scrub(piece.name))
+            part = _CallPart(id=self._free_id(piece.call_id), name=_name(piece.name))
             self._calls[piece.key] = part
             self._parts.append(part)
             yield ToolCallStarted(self.message_id, part.id, part.name)
@@ -255,7 +252,7 @@ class Response:
         yield from self.close()
         block = ToolCall(
             id=self._free_id(call.call_id),
-            name=scrub(call.name),
+            name=_name(call.name),
             arguments=scrub(call.arguments),
             server=True,
             server_type=call.server_type,
@@ -274,3 +271,7 @@ class Response:
         call_id = given if sound and given not in self._used else new_id("call")
         self._used.add(call_id)
         return call_id
+
+
+def _name(given: str) -> str:
+    return scrub(given) or NAMELESS

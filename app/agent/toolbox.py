@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from app.agent.context import RunContext
 from app.agent.limits import Limits
+from app.agent.pairing import result_of
 from app.agent.prompt import ToolDefinition
 from app.agent.scrub import scrub
+from app.agent.strays import Strays
 from app.agent.tools import ArgumentsRefused, Tool, ToolContext, ToolError, ToolLike, as_tool
 from app.conversation.blocks import Block, Text, ToolCall
-from app.conversation.messages import Content, Message, tool_result_message
+from app.conversation.messages import Message
 
 _log = logging.getLogger(__name__)
 
@@ -24,10 +26,10 @@ _Result = tuple[tuple[Block, ...], bool]
 class Toolbox:
     """Tools by name. ValueError if two have the same."""
 
-    def __init__(self, tools: Iterable[ToolLike], limits: Limits) -> None:
+    def __init__(self, tools: Iterable[ToolLike], limits: Limits, strays: Strays | None = None) -> None:
         self._tools: dict[str, Tool] = {}
         self._limits = limits
-        self._abandoned: set[asyncio.Task[_Result]] = set()
+        self._strays = strays or Strays()
         for given in tools:
             made = as_tool(given)
             if made.name in self._tools:
@@ -56,7 +58,7 @@ class Toolbox:
         except asyncio.CancelledError:
             pass
         content, is_error = await self._settled(body) or (_text(late), True)
-        return result_of(call, content, context, sender_id, is_error=is_error)
+        return result_of(call, content, is_error=is_error, clock=context.clock, sender_id=sender_id)
 
     async def _settled(self, body: asyncio.Task[_Result]) -> _Result | None:
         """What the tool gave, after a cancellation and the grace for it if it still runs."""
@@ -67,16 +69,9 @@ class Toolbox:
             except asyncio.CancelledError:
                 _log.debug("cancelled again while a tool ends")
         if not body.done():
-            _log.warning("%s ignores its cancellation and is left alone", body.get_name())
-            self._abandoned.add(body)
-            body.add_done_callback(self._forget)
+            self._strays.take(body)
             return None
         return None if body.cancelled() else body.result()
-
-    def _forget(self, body: asyncio.Task[_Result]) -> None:
-        self._abandoned.discard(body)
-        if not body.cancelled():
-            body.exception()  # what it says now is nobody's any more
 
     async def _run(self, call: ToolCall, context: RunContext) -> _Result:
         made = self._tools.get(call.name)
@@ -89,18 +84,18 @@ class Toolbox:
             return _text(f"The arguments of {call.name} cannot be used: {error}."), True
         except ToolError as error:
             return _text(f"Tool {call.name} failed: {error}"), True
-        except Exception:
+        except BaseException as error:
+            # SystemExit would end the server. A cancellation that nobody asked for is the tool's own failure.
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
             _log.exception("tool %s failed in run %s", call.name, context.run_id)
             return _text(f"Tool {call.name} failed."), True
 
 
-def result_of(
-    call: ToolCall, content: Content, context: RunContext, sender_id: str, *, is_error: bool
-) -> Message:
-    """The message that answers a call, at the present time."""
-    return tool_result_message(
-        call.id, call.name or "unknown", content, is_error=is_error, clock=context.clock, sender_id=sender_id
-    )
+def _is_cancelled() -> bool:
+    """Whether somebody cancelled the present task."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _text(words: str) -> tuple[Block, ...]:

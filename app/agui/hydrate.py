@@ -11,6 +11,7 @@ import orjson
 
 from app.agui.encoding import encode
 from app.agui.messages import WireMessage, trailing_reasoning, wire_messages
+from app.conversation.blocks import Media
 from app.conversation.entries import MessageEntry, StoredEntry
 from app.store.adapter import WireRow
 
@@ -33,7 +34,7 @@ class WireRenderer:
     def render(self, entry: StoredEntry) -> str | None:
         """The rendering; None where it has to be made on reading."""
         current = _messages(entry, legacy=False)
-        if trailing_reasoning(current) or current != _messages(entry, legacy=True):
+        if trailing_reasoning(current) or (_holds_media(entry) and current != _messages(entry, legacy=True)):
             return None
         return encode(current).decode()
 
@@ -80,3 +81,10 @@ def _inner(array: bytes) -> bytes:
 def _answers_calls(piece: bytes) -> bool:
     """Whether the row is results alone, or shows nothing."""
     return all(message["role"] == "tool" for message in orjson.loads(b"[" + piece + b"]"))
+
+
+def _holds_media(entry: StoredEntry) -> bool:
+    """Only media can look different to a 0.x client."""
+    return isinstance(entry, MessageEntry) and any(
+        isinstance(block, Media) for block in entry.message.content
+    )

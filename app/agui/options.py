@@ -24,8 +24,8 @@ class Options:
 
 
 def read_options(forwarded: JsonValue) -> Options:
-    """Reads and checks it. Members that are null or unknown count as absent; InvalidInput names the member
-    whose value is wrong or is not supported yet."""
+    """Reads and checks it. Members that are null or unknown count as absent, an empty group as the default
+    one; InvalidInput names the member whose value is wrong or is not supported yet."""
     given = forwarded.get("conversation") if isinstance(forwarded, dict) else None
     if given is None:
         return Options()
@@ -36,7 +36,7 @@ def read_options(forwarded: JsonValue) -> Options:
             "Continuing from an earlier run is not supported yet.", field=f"{_FIELD}/previousRunId"
         )
     return Options(
-        group_id=_id(given, "groupId"),
+        group_id=_id(given, "groupId") if given.get("groupId") != "" else None,
         parent_thread_id=_id(given, "parentThreadId"),
         hidden=_flag(given, "hidden"),
         busy=cast(Literal["reject"] | None, _word(given, "busy", ("reject",))),

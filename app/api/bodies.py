@@ -12,8 +12,8 @@ from app.errors import AppError, InvalidInput
 MAX_DEPTH = 200
 """How deep objects and arrays may be nested."""
 
-_SUSPICIOUS = re.compile(rb"\\u0000|\d{19}")
-"""An escaped NUL, or a run of digits that may not fit 64 bits."""
+_SUSPICIOUS = re.compile(rb"\\u0000|(?:\A|[\[:,\s])-?\d{19}")
+"""An escaped NUL, or a number that may not fit 64 bits."""
 _INT_LIMIT = 2**63
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, cast
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Query, Request
 
 from app.agent.context import Runnable
 from app.clock import Clock
@@ -62,3 +62,4 @@ Serving = Annotated[Services, Depends(services)]
 Caller = Annotated[Principal, Depends(principal)]
 ThreadId = Annotated[str, Depends(_thread_id)]
 RunId = Annotated[str, Depends(_run_id)]
+Protocol = Annotated[str | None, Query(description="`0` for what 0.x clients accept.")]

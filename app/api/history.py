@@ -7,15 +7,14 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.agui.hydrate import RENDERER, hydrate
-from app.api.deps import Caller, Serving, ThreadId
+from app.api.deps import Caller, Protocol, Serving, ThreadId
 from app.api.shapes import latest_shape
 from app.api.threads import thread_of
 from app.clock import format_millis
-from app.store.adapter import TurnRow, WireRow
+from app.store.adapter import MOST_PER_PAGE, TurnRow, WireRow
 
 router = APIRouter(tags=["history"])
-Limit = Annotated[int | None, Query(ge=1, le=1000)]
-Protocol = Annotated[str | None, Query(description="`0` for what 0.x clients accept.")]
+Limit = Annotated[int | None, Query(ge=1, le=MOST_PER_PAGE)]
 
 
 @router.get("/threads/{thread_id}/messages")
@@ -57,7 +56,7 @@ async def read_transcript(
     services: Serving,
     principal: Caller,
     thread_id: ThreadId,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    limit: Annotated[int, Query(ge=1, le=MOST_PER_PAGE)] = 50,
     before_run_id: str | None = None,
     run_id: str | None = None,
 ) -> Response:

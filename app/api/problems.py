@@ -16,6 +16,9 @@ from app.errors import AppError
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+MOST_FAULTS = 20
+LONGEST_NAME = 80
+"""How much of a client's own names a refusal repeats."""
 _WHERE = ("body", "query", "path", "header")
 
 
@@ -53,8 +56,10 @@ def problem_of(error: AppError) -> Response:
 def install(app: FastAPI) -> None:
     """Makes every error of the application a problem document."""
 
-    async def on_app_error(_: Request, error: Exception) -> Response:
+    async def on_app_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, AppError)
+        if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
         return problem_of(error)
 
     async def on_validation_error(_: Request, error: Exception) -> Response:
@@ -78,7 +83,7 @@ def install(app: FastAPI) -> None:
 
 
 def _problem_of_validation(errors: Sequence[Any]) -> Response:
-    faults = [{"field": _path(error["loc"]), "message": error["msg"]} for error in errors]
+    faults = [{"field": _path(error["loc"]), "message": error["msg"]} for error in errors[:MOST_FAULTS]]
     first = faults[0]
     detail = f"{first['field']}: {first['message']}"
     return problem(422, "invalid_input", detail, field=first["field"], extra={"errors": faults})
@@ -86,4 +91,4 @@ def _problem_of_validation(errors: Sequence[Any]) -> Response:
 
 def _path(location: Sequence[str | int]) -> str:
     parts = location[1:] if len(location) > 1 and location[0] in _WHERE else location
-    return "/".join(str(part) for part in parts)
+    return "/".join(str(part)[:LONGEST_NAME] for part in parts)

@@ -1,29 +1,41 @@
 """Runs of a thread: start in plain words, list, follow, stop."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
+from ag_ui.core import PROTOCOL_VERSION
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
-from app.agui.input import read_run_input
-from app.api.deps import Caller, Principal, RunId, Services, Serving, ThreadId
+from app.agui.input import RunInput, Said
+from app.agui.options import Options
+from app.api.deps import Caller, Principal, Protocol, RunId, Services, Serving, ThreadId
 from app.api.shapes import NewRun, RunList, RunShape, run_shape
 from app.api.threads import thread_of
-from app.api.turns import EVENT_STREAM, follow_record, follow_run, run_headers, start_turn
+from app.api.turns import (
+    EVENT_STREAM,
+    asked_position,
+    follow_record,
+    follow_run,
+    no_run,
+    run_headers,
+    start_turn,
+)
 from app.clock import new_id
-from app.errors import NotFound
+from app.conversation.blocks import Text
+from app.conversation.outcomes import RunStatus
+from app.paths import run_path
 from app.store.adapter import RunRecord
 
 router = APIRouter(tags=["runs"])
-Protocol = Annotated[str | None, Query(description="`0` for what 0.x clients accept.")]
+After = Annotated[str | None, Query(description="A position, as `Last-Event-ID` would carry it.")]
 
 
 async def run_of(services: Services, principal: Principal, thread_id: str, run_id: str) -> RunRecord:
     """The run, or NotFound."""
     run = await services.store.get_run(principal.namespace, thread_id, run_id)
     if run is None:
-        raise NotFound(f"There is no run {run_id!r} on thread {thread_id!r}.", field="run_id")
+        raise no_run(thread_id, run_id)
     return run
 
 
@@ -50,19 +62,12 @@ async def start_run(
     """
     default = next(iter(services.agents))
     agent = services.agent(asked.agent or await _agent_of(services, principal, thread_id) or default)
-    turn_input = read_run_input(_as_run_input(thread_id, asked))
-    live, turn = await start_turn(services, principal, agent, turn_input)
+    live, turn = await start_turn(services, principal, agent, _as_run_input(thread_id, asked))
     headers = run_headers(live, turn)
     if "text/event-stream" in request.headers.get("accept", ""):
-        return follow_run(
-            services,
-            principal,
-            live,
-            legacy=False,
-            on_disconnect=turn_input.options.on_disconnect,
-            headers=headers,
-        )
-    headers["Location"] = f"/threads/{thread_id}/runs/{live.record.id}"
+        leaving = asked.on_disconnect
+        return follow_run(services, principal, live, legacy=False, on_disconnect=leaving, headers=headers)
+    headers["Location"] = run_path(thread_id, live.record.id)
     return JSONResponse(run_shape(live.record).model_dump(by_alias=True), 202, headers)
 
 
@@ -71,22 +76,21 @@ async def _agent_of(services: Services, principal: Principal, thread_id: str) ->
     return thread.agent if thread is not None and thread.agent in services.agents else None
 
 
-def _as_run_input(thread_id: str, asked: NewRun) -> dict[str, Any]:
-    """The same turn as a RunAgentInput, so that both doors keep the same rules."""
-    conversation = {
-        "groupId": asked.group_id,
-        "parentThreadId": asked.parent_thread_id,
-        "hidden": asked.hidden,
-        "onDisconnect": asked.on_disconnect,
-    }
-    message = {"id": asked.message_id or new_id("msg"), "role": "user", "content": asked.text}
-    return {
-        "threadId": thread_id,
-        "runId": asked.run_id or new_id("run"),
-        "protocolVersion": "1.0",
-        "messages": [message],
-        "forwardedProps": {"conversation": {k: v for k, v in conversation.items() if v is not None}},
-    }
+def _as_run_input(thread_id: str, asked: NewRun) -> RunInput:
+    """The same turn as AG-UI's, so that both doors keep the same rules."""
+    said = Said(index=0, id=asked.message_id or new_id("msg"), role="user", blocks=(Text(text=asked.text),))
+    return RunInput(
+        thread_id=thread_id,
+        run_id=asked.run_id or new_id("run"),
+        messages=(said,),
+        protocol_version=PROTOCOL_VERSION,
+        options=Options(
+            group_id=asked.group_id,
+            parent_thread_id=asked.parent_thread_id,
+            hidden=asked.hidden,
+            on_disconnect=asked.on_disconnect,
+        ),
+    )
 
 
 @router.get("/threads/{thread_id}/runs/{run_id}")
@@ -107,14 +111,14 @@ async def follow_events(
     thread_id: ThreadId,
     run_id: RunId,
     protocol: Protocol = None,
-    after: Annotated[str | None, Query(description="A position, as `Last-Event-ID` would carry it.")] = None,
+    after: After = None,
 ) -> Response:
     """The run's events from the first, or behind a position (`Last-Event-ID` or `after`), until its end.
 
     A run that ended long ago is told again from storage, one content event a message.
     """
     run = await run_of(services, principal, thread_id, run_id)
-    return await follow_record(services, principal, run, request, legacy=protocol == "0")
+    return await follow_record(services, principal, run, asked_position(request), legacy=protocol == "0")
 
 
 @router.get(
@@ -125,12 +129,18 @@ async def follow_events(
 async def follow_thread(
     request: Request, services: Serving, principal: Caller, thread_id: ThreadId, protocol: Protocol = None
 ) -> Response:
-    """The events of the run that is live on the thread; 204 when nothing runs."""
-    live = services.runs.live(principal.namespace, thread_id)
+    """The events of the run that is live on the thread; 204 when nothing runs.
+
+    Behind `Last-Event-ID` if that is a position of this run, and else from its first event.
+    """
+    live = await services.runs.live(principal.namespace, thread_id)
     if live is None:
         await thread_of(services, principal, thread_id)
         return Response(status_code=204)
-    return await follow_record(services, principal, live.record, request, legacy=protocol == "0")
+    after = asked_position(request)
+    if after is not None and (after.seq, after.epoch) != (live.log.seq, live.log.epoch):
+        after = None
+    return await follow_record(services, principal, live.record, after, legacy=protocol == "0")
 
 
 @router.post(
@@ -143,6 +153,7 @@ async def stop_run(
 ) -> RunShape:
     """Stops a run. 200 with the run once it has ended (also if it had before), 202 if it takes longer."""
     await run_of(services, principal, thread_id, run_id)
-    settled = await services.runs.stop(principal.namespace, run_id)
-    response.status_code = 200 if settled else 202
-    return run_shape(await run_of(services, principal, thread_id, run_id))
+    await services.runs.stop(principal.namespace, run_id)
+    run = await run_of(services, principal, thread_id, run_id)
+    response.status_code = 202 if run.status is RunStatus.RUNNING else 200
+    return run_shape(run)

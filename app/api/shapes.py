@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from app.clock import Instant, format_millis
@@ -30,7 +30,8 @@ def _as_id(value: str) -> str:
 
 Id = Annotated[str, AfterValidator(_as_id)]
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
-Group = Annotated[str, StringConstraints(max_length=200)]
+Group = Annotated[str, AfterValidator(lambda value: value and _as_id(value))]
+"""A group's id; an empty one is the default group."""
 
 
 class ThreadShape(Shape):
@@ -98,7 +99,7 @@ class ThreadChange(Asked):
 class NewRun(Asked):
     """A turn in plain words: `text` is said to `agent` on the thread, which is made if it is new."""
 
-    text: Annotated[str, Field(min_length=1)]
+    text: Annotated[str, StringConstraints(pattern=r"\S")]
     agent: str | None = None
     run_id: Id | None = None
     message_id: Id | None = None

@@ -9,9 +9,11 @@ from app.api.deps import Caller, Principal, Services, Serving, ThreadId
 from app.api.shapes import NewThread, ThreadChange, ThreadList, ThreadShape, thread_shape
 from app.clock import new_id
 from app.errors import NotFound
+from app.paths import thread_path
 from app.store.adapter import (
     DEFAULT_GROUP,
     KEEP,
+    MOST_PER_PAGE,
     ThreadAttributes,
     ThreadPatch,
     ThreadQuery,
@@ -37,7 +39,7 @@ def no_thread(thread_id: str) -> NotFound:
 async def list_threads(
     services: Serving,
     principal: Caller,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    limit: Annotated[int, Query(ge=1, le=MOST_PER_PAGE)] = 50,
     cursor: str | None = None,
     include_hidden: Annotated[str | None, Query(description="`true` shows hidden threads too.")] = None,
     group_id: str | None = None,
@@ -81,7 +83,7 @@ async def create_thread(
         hidden=asked.hidden,
     )
     thread = await services.store.create_thread(principal.namespace, thread_id, attributes, asked.title)
-    response.headers["Location"] = f"/threads/{thread_id}"
+    response.headers["Location"] = thread_path(thread_id)
     return thread_shape(thread)
 
 
@@ -111,7 +113,7 @@ async def change_thread(
 async def delete_thread(services: Serving, principal: Caller, thread_id: ThreadId) -> None:
     """Deletes the thread with all its runs and hidden children, for good. A live run is stopped first;
     409 if it does not end at once."""
-    live = services.runs.live(principal.namespace, thread_id)
+    live = await services.runs.live(principal.namespace, thread_id)
     if live is not None:
         await services.runs.stop(principal.namespace, live.record.id)
     if not await services.store.delete_thread(principal.namespace, thread_id):

@@ -13,10 +13,11 @@ from app.api.deps import Principal, Services
 from app.api.streams import EventStream
 from app.clock import new_id
 from app.conversation.messages import Role
-from app.conversation.outcomes import EndReason
+from app.conversation.outcomes import EndReason, RunStatus
 from app.conversation.views import model_view
-from app.errors import InvalidInput
-from app.runs.log import Position
+from app.errors import AppError, HeadMoved, InvalidInput, NotFound
+from app.paths import events_path
+from app.runs.log import EventLog, Position
 from app.runs.log_memory import MemoryLog
 from app.runs.manager import LiveRun, Order
 from app.store.adapter import DEFAULT_GROUP, HeadRecord, RunRecord, ThreadAttributes
@@ -25,12 +26,30 @@ EVENT_STREAM = {
     200: {"description": "AG-UI events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
 }
 """How OpenAPI is told of a stream."""
+READ_AGAIN = 5
+"""How often a request is read again because its thread went on meanwhile."""
 
 
 async def start_turn(
     services: Services, principal: Principal, agent: Runnable, asked: RunInput
 ) -> tuple[LiveRun, Turn]:
-    """Reads the request against the stored branch and starts the run."""
+    """Reads the request against the stored branch and starts the run.
+
+    A thread that went on between reading and claiming is read again, so that nothing is said twice.
+    """
+    for _ in range(READ_AGAIN):
+        turn, order = await _read(services, principal, agent, asked)
+        try:
+            return await services.runs.start(order), turn
+        except HeadMoved:
+            continue
+    turn, order = await _read(services, principal, agent, asked)
+    return await services.runs.start(order), turn
+
+
+async def _read(
+    services: Services, principal: Principal, agent: Runnable, asked: RunInput
+) -> tuple[Turn, Order]:
     head = await services.store.head(principal.namespace, asked.thread_id, asked.message_ids())
     turn = take_turn(
         asked,
@@ -57,13 +76,14 @@ async def start_turn(
             hidden=options.hidden or False,
         ),
         parent_run_id=asked.parent_run_id,
+        expected_head=None if head.head is None else head.head.id,
         state=turn.state,
         state_differs=turn.state_differs,
         meta=turn.meta,
         input=turn.input_record,
         digest=turn.digest,
     )
-    return await services.runs.start(order), turn
+    return turn, order
 
 
 async def _awaits_answer(services: Services, principal: Principal, asked: RunInput, head: HeadRecord) -> bool:
@@ -79,7 +99,7 @@ async def _awaits_answer(services: Services, principal: Principal, asked: RunInp
 
 def run_headers(live: LiveRun, turn: Turn) -> dict[str, str]:
     """Where the run can be followed, and how much of the request was not taken as history."""
-    headers = {"Content-Location": f"/threads/{live.record.thread_id}/runs/{live.record.id}/events"}
+    headers = {"Content-Location": events_path(live.record.thread_id, live.record.id)}
     if turn.ignored:
         headers["Verbatim-Ignored-Messages"] = str(turn.ignored)
     if turn.dropped_parts:
@@ -110,27 +130,50 @@ def follow_run(
 
 
 async def follow_record(
-    services: Services, principal: Principal, run: RunRecord, request: Request, *, legacy: bool
+    services: Services, principal: Principal, run: RunRecord, after: Position | None, *, legacy: bool
 ) -> Response:
-    """The stream of any run: its log while that is kept, else told again from storage."""
-    log = services.runs.log(principal.namespace, run.id)
-    position = _position(request)
-    if log is None:
-        entries = [row.entry for row in await services.store.run_entries(principal.namespace, run.id)]
-        told = MemoryLog(run.seq, run.epoch + 1)
-        told.append(replay(run, entries))
-        told.end()
-        log = told
-    after = 0
-    if position is not None:
-        if (position.seq, position.epoch) != (log.seq, log.epoch):
-            raise InvalidInput(
-                "This position is of another log than the one that is kept.", field="Last-Event-ID"
-            )
-        after = position.number
-    return EventStream(log.follow(after, legacy=legacy), on_shutdown=services.runs.drain)
+    """The stream of any run: its log while that is kept, else told again from storage.
+
+    InvalidInput for a position that is not of this log.
+    """
+    log = await services.runs.log(principal.namespace, run.id) or await _told_again(services, principal, run)
+    number = 0
+    if after is not None:
+        if (after.seq, after.epoch) != (log.seq, log.epoch) or after.number > log.last:
+            raise InvalidInput("This position is not of the log that is kept.", field="Last-Event-ID")
+        number = after.number
+    return EventStream(log.follow(number, legacy=legacy), on_shutdown=services.runs.drain)
 
 
-def _position(request: Request) -> Position | None:
+async def _told_again(services: Services, principal: Principal, run: RunRecord) -> EventLog:
+    """The log of a run that has none any more. The row is read anew: only an end can be told again."""
+    ended = await services.store.get_run(principal.namespace, run.thread_id, run.id)
+    if ended is None:
+        raise no_run(run.thread_id, run.id)
+    if ended.status is RunStatus.RUNNING:
+        raise NotSettled()
+    entries = [row.entry for row in await services.store.run_entries(principal.namespace, run.id)]
+    log = MemoryLog(ended.seq, ended.epoch + 1)
+    log.append(replay(ended, entries))
+    log.end()
+    return log
+
+
+def asked_position(request: Request) -> Position | None:
+    """The position in `after` or `Last-Event-ID`, if there is one."""
     text = request.query_params.get("after") or request.headers.get("last-event-id")
     return Position.parse(text) if text else None
+
+
+def no_run(thread_id: str, run_id: str) -> NotFound:
+    return NotFound(f"There is no run {run_id!r} on thread {thread_id!r}.", field="run_id")
+
+
+class NotSettled(AppError):
+    """The run is over, but its end is not stored yet."""
+
+    code = "not_settled"
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__("The end of this run is not stored yet; try again in a moment.")

@@ -40,6 +40,11 @@ class EventLog(Protocol):
     @property
     def ended(self) -> bool: ...
 
+    @property
+    def last(self) -> int:
+        """The number of the last frame; 0 before there is one."""
+        ...
+
     def append(self, frames: Sequence[Frame]) -> None:
         """Adds frames and wakes the followers. Never waits for anyone."""
         ...

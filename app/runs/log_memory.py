@@ -29,6 +29,10 @@ class MemoryLog:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
+    def last(self) -> int:
+        return len(self._ends) - 1
+
+    @property
     def size(self) -> int:
         """Bytes held."""
         return len(self._bytes) + 8 * len(self._ends)
@@ -115,7 +119,8 @@ class LogShelf:
         """Bytes of the ended logs."""
 
     def open(self, namespace: str, run_id: str, seq: int, epoch: int) -> MemoryLog:
-        """A new log for a run that begins."""
+        """A new log for a run that begins, in the place of one under the same id whose run was deleted."""
+        self._drop((namespace, run_id))
         log = self._live[namespace, run_id] = MemoryLog(seq, epoch)
         return log
 
@@ -144,8 +149,12 @@ class LogShelf:
         """Entries stand in the order of their end: what goes is in front, and the rest is not looked at."""
         deadline = self._now() - self._retention
         while self._ended:
-            key, (ended_at, log) = next(iter(self._ended.items()))
+            key, (ended_at, _) = next(iter(self._ended.items()))
             if ended_at > deadline and self._held <= self._max_bytes:
                 return
-            del self._ended[key]
+            self._drop(key)
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        if key in self._ended:
+            _, log = self._ended.pop(key)
             self._held -= log.size

@@ -1,14 +1,13 @@
 """What an agent tells becomes history and then news: commit, translate, append, wake.
 
-What a client sees of a finished message is stored already. Deltas touch no database.
+What a client sees of a finished message is stored already. Deltas touch no database. Whatever the agent
+does, the run ends, its end is stored, and then it is told.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol
-
-from pydantic import JsonValue
 
 from app.agent.events import (
     AgentEvent,
@@ -24,25 +23,27 @@ from app.agent.events import (
 from app.agent.pairing import unanswered_calls
 from app.clock import Clock
 from app.conversation.blocks import ToolCall
-from app.conversation.entries import MessageEntry, StoredEntry
+from app.conversation.entries import MessageEntry, StoredEntry, TransientEntry
 from app.conversation.messages import Message, tool_result_message
 from app.conversation.outcomes import EndReason, RunEnd
-from app.conversation.views import stored_view
 from app.errors import AppError, StorageFailed
 from app.frames import Frame
 from app.runs.log import EventLog
-from app.store.adapter import KEEP, Keep, NewEntry, RunLedger
+from app.store.adapter import NewEntry, RunLedger
 
 logger = logging.getLogger(__name__)
 
+Begin = Callable[[], Awaitable[AsyncIterator[AgentEvent]]]
+"""Reads what the agent needs and sets it going."""
 Translate = Callable[[RunEvent], Sequence[Frame]]
 """Turns events of one run into frames; keeps track of what is open."""
 
 _DELTAS = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
 _BREATH = 64
 """After so many events in a row that waited for nothing, others get a turn."""
-_FINISH_DELAYS = (0.05, 0.25, 1.0, 3.0)
-"""Seconds between attempts to store the end of a run while the database refuses."""
+DELAYS: Sequence[float] = (0.05, 0.25, 1.0, 3.0)
+_CLOSE_SECONDS = 1.0
+"""How long an agent that broke off may take to clean up."""
 
 
 class Renderer(Protocol):
@@ -55,7 +56,10 @@ class Renderer(Protocol):
 
 
 class Recorder:
-    """Records one run. `said` are the messages of this run so far, its opening ones included."""
+    """Records one run. `said` are the messages of this run so far, its opening ones included.
+
+    `delays` are the seconds between attempts while the database refuses (`DELAYS` if not given).
+    """
 
     def __init__(
         self,
@@ -69,6 +73,7 @@ class Recorder:
         clock: Clock,
         agent: str,
         said: Sequence[Message] = (),
+        delays: Sequence[float] | None = None,
     ) -> None:
         self._namespace = namespace
         self._run_id = run_id
@@ -79,22 +84,36 @@ class Recorder:
         self._clock = clock
         self._agent = agent
         self._said = list(said)
+        self._delays = DELAYS if delays is None else delays
+        self._untold: list[AgentEvent] = []
+        """What is stored with the end, because it could not be stored when it came."""
 
-    async def record(self, events: AsyncIterator[AgentEvent]) -> RunEnd:
-        """Takes events until the run is done and returns how it ended. The end is stored and told."""
+    async def record(self, begin: Begin) -> bool:
+        """Takes events until the run is done, stores its end and tells it.
+
+        False if the end could not be stored: then the followers were told of a failure, and `settle` is to
+        be called until it succeeds.
+        """
+        return await self._finish(await self._outcome(begin))
+
+    async def _outcome(self, begin: Begin) -> RunEnd:
+        """Runs the agent and says how it ended; only a cancellation of our own task passes through."""
+        events: AsyncIterator[AgentEvent] | None = None
         try:
-            end = await self._take(events)
+            events = await begin()
+            return await self._take(events)
         except StorageFailed:
-            logger.exception("run %s: history could not be stored", self._run_id)
-            end = RunEnd.by(EndReason.STORAGE_FAILED)
-        except Exception:
+            logger.exception("run %s: the conversation could not be read or stored", self._run_id)
+            return RunEnd.by(EndReason.STORAGE_FAILED)
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            logger.exception("run %s: the agent cancelled itself", self._run_id)
+        except (Exception, SystemExit):
             logger.exception("run %s: the agent broke off", self._run_id)
-            end = RunEnd.by(EndReason.INTERNAL_ERROR)
         finally:
-            if isinstance(events, AsyncGenerator):
-                await events.aclose()
-        await self.finish(end)
-        return end
+            await self._close(events)
+        return RunEnd.by(EndReason.INTERNAL_ERROR)
 
     async def _take(self, events: AsyncIterator[AgentEvent]) -> RunEnd:
         append, translate = self._log.append, self._translate
@@ -113,43 +132,78 @@ class Recorder:
         return RunEnd.by(EndReason.INTERNAL_ERROR)
 
     async def _commit(self, event: AgentEvent) -> None:
-        if isinstance(event, MessageDone | ToolDone):
-            await self._store([MessageEntry(event.message)])
-            self._said.append(event.message)
-        elif isinstance(event, Appended):
-            await self._store(stored_view([event.entry]))
-
-    async def _store(self, entries: Sequence[StoredEntry]) -> None:
-        if entries:
-            await self._ledger.append(self._namespace, self._run_id, self._new(entries))
-
-    def _new(self, entries: Sequence[StoredEntry]) -> list[NewEntry]:
-        return new_entries(entries, self._renderer)
-
-    async def finish(self, end: RunEnd, state: JsonValue | Keep = KEEP) -> None:
-        """Stores the end, answers open calls, and then tells the followers.
-
-        While the database refuses it is asked again, for as long as the delays say; then the followers are
-        told all the same, and the run is settled at the next start.
-        """
-        results = call_results(unanswered_calls(self._said), end.reason, self._agent, self._clock)
-        entries = self._new([MessageEntry(result) for result in results])
-        if await self._store_end(end, entries, state):
-            for result in results:
-                self._log.append(self._translate(ToolDone(result)))
-        self._log.append(self._translate(RunDone(end)))
-
-    async def _store_end(self, end: RunEnd, entries: Sequence[NewEntry], state: JsonValue | Keep) -> bool:
-        for delay in (*_FINISH_DELAYS, None):
+        """Stores what must last. What still cannot be stored after some attempts is kept for the end."""
+        entry = _entry_of(event)
+        if entry is None:
+            return
+        if isinstance(entry, MessageEntry):
+            self._said.append(entry.message)
+        new = new_entries([entry], self._renderer)
+        for delay in (*self._delays, None):
             try:
-                return await self._ledger.finish(
-                    self._namespace, self._run_id, end, self._clock.now(), entries=entries, state=state
-                )
+                return await self._ledger.append(self._namespace, self._run_id, new)
+            except StorageFailed:
+                if delay is None:
+                    self._untold.append(event)
+                    raise
+                await asyncio.sleep(delay)
+
+    async def _close(self, events: AsyncIterator[AgentEvent] | None) -> None:
+        """Lets the agent clean up, for a while. Its run ends all the same."""
+        if not isinstance(events, AsyncGenerator):
+            return
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await events.aclose()
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            logger.exception("run %s: the agent cancelled itself while it cleaned up", self._run_id)
+        except (Exception, SystemExit):
+            logger.exception("run %s: the agent did not clean up", self._run_id)
+
+    async def _finish(self, end: RunEnd) -> bool:
+        for delay in (*self._delays, None):
+            try:
+                await self._end(end)
+                return True
             except AppError:
                 logger.exception("run %s: its end could not be stored", self._run_id)
                 if delay is not None:
                     await asyncio.sleep(delay)
+        self._log.append(self._translate(RunDone(RunEnd.by(EndReason.STORAGE_FAILED))))
         return False
+
+    async def settle(self) -> None:
+        """Stores that the run failed, with all that could not be stored before. AppError if that fails."""
+        await self._end(RunEnd.by(EndReason.STORAGE_FAILED))
+
+    async def _end(self, end: RunEnd) -> None:
+        """Stores the end, with results for open calls, and then tells the followers."""
+        results = call_results(unanswered_calls(self._said), end.reason, self._agent, self._clock)
+        events = [*self._untold, *(ToolDone(result) for result in results)]
+        entries = [entry for event in events if (entry := _entry_of(event)) is not None]
+        new = new_entries(entries, self._renderer)
+        at = self._clock.now()
+        if await self._ledger.finish(self._namespace, self._run_id, end, at, entries=new):
+            for event in events:
+                self._log.append(self._translate(event))
+        self._log.append(self._translate(RunDone(end)))
+
+
+def _entry_of(event: AgentEvent) -> StoredEntry | None:
+    """What is to be stored of an event."""
+    if isinstance(event, MessageDone | ToolDone):
+        return MessageEntry(event.message)
+    if isinstance(event, Appended) and not isinstance(event.entry, TransientEntry):
+        return event.entry
+    return None
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody cancelled the present task, so that a CancelledError is not the agent's own."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def new_entries(entries: Sequence[StoredEntry], renderer: Renderer) -> list[NewEntry]:
@@ -161,6 +215,8 @@ def call_results(calls: Sequence[ToolCall], reason: EndReason, agent: str, clock
     """An error result for each call that a run leaves open when it ends."""
     words = f"This call has no result: the run ended ({reason.value}). Whether the tool ran is not known."
     return [
-        tool_result_message(call.id, call.name, words, is_error=True, clock=clock, sender_id=agent)
+        tool_result_message(
+            call.id, call.name or "unknown", words, is_error=True, clock=clock, sender_id=agent
+        )
         for call in calls
     ]

@@ -19,6 +19,8 @@ from app.conversation.entries import StoredEntry
 from app.conversation.outcomes import RunEnd, RunStatus
 
 DEFAULT_GROUP = "default"
+MOST_PER_PAGE = 200
+"""The most rows of one page, of whatever kind."""
 
 
 class Keep:
@@ -136,6 +138,9 @@ class Claim:
     entries: Sequence[NewEntry] = ()
     title: str | None = None
     parent_run_id: str | None = None
+    expected_head: str | Keep | None = KEEP
+    """The head run the caller has read; None for a thread without one, or no thread. HeadMoved if it is
+    another by now; KEEP takes whichever it is."""
     state: JsonValue | Keep = KEEP
     meta: Mapping[str, JsonValue] | Keep = KEEP
     input: Mapping[str, JsonValue] | None = None
@@ -200,7 +205,10 @@ class MessagePage:
 
 @dataclass(frozen=True, slots=True)
 class ThreadQuery:
-    """Which threads to list, newest activity first. None means: do not filter. `limit` is 1 to 200."""
+    """Which threads to list, newest activity first. None means: do not filter.
+
+    `limit` is 1 to MOST_PER_PAGE.
+    """
 
     limit: int = 50
     cursor: str | None = None
@@ -277,7 +285,7 @@ class TranscriptPageReader(Protocol):
         before_run_id: str | None = None,
         run_id: str | None = None,
     ) -> TranscriptPage:
-        """The newest `limit` (1 to 200) turns older than `before_run_id`. InvalidInput (field
+        """The newest `limit` (1 to MOST_PER_PAGE) turns older than `before_run_id`. InvalidInput (field
         `before_run_id`) if that is no run of the thread; NotFound if `run_id` is none."""
         ...
 
@@ -286,8 +294,9 @@ class RunLedger(Protocol):
     """Who runs what, and how it ended. Guards are the database's own."""
 
     async def claim(self, claim: Claim) -> RunRecord:
-        """Starts a run on a thread at rest, after its head run. ThreadBusy if the thread has a live run,
-        RunExists if the run id is taken in the namespace; nothing is stored then."""
+        """Starts a run on a thread at rest, after its head run. RunExists if the run id is taken in the
+        namespace, else ThreadBusy if the thread has a live run, else HeadMoved if its head is not the
+        expected one; nothing is stored then."""
         ...
 
     async def append(self, namespace: str, run_id: str, entries: Sequence[NewEntry]) -> None:

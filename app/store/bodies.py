@@ -95,6 +95,11 @@ def _custom(entry: CustomEntry) -> dict[str, Any]:
     }
 
 
+def size_of(rows: Iterable[Any]) -> int:
+    """How much there is to parse in rows with the columns of `CONTENT`, in characters."""
+    return sum(len(row.body) for row in rows if row.body is not None)
+
+
 def read_entry(row: Any) -> StoredEntry:
     """The entry of a row with the columns of `CONTENT`."""
     if row.kind == MESSAGE:

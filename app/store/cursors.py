@@ -6,17 +6,16 @@ import json
 import re
 
 from app.errors import InvalidInput
-from app.store.adapter import ThreadQuery
+from app.store.adapter import MOST_PER_PAGE, ThreadQuery
 
-LIMIT = 200
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 _SEQ = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 
 
 def check_limit(limit: int) -> None:
-    """InvalidInput unless the limit is between 1 and 200."""
-    if not 1 <= limit <= LIMIT:
-        raise InvalidInput(f"limit must be between 1 and {LIMIT}.", field="limit")
+    """InvalidInput unless the limit is between 1 and MOST_PER_PAGE."""
+    if not 1 <= limit <= MOST_PER_PAGE:
+        raise InvalidInput(f"limit must be between 1 and {MOST_PER_PAGE}.", field="limit")
 
 
 def write_thread_cursor(namespace: str, query: ThreadQuery, updated_at: str, thread_id: str) -> str:

@@ -1,8 +1,10 @@
 """What the store asks of a database: units of work, each all or nothing."""
 
+import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from asyncpg import DataError, InterfaceError, PostgresError
 from sqlalchemy import Connection
@@ -11,9 +13,19 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from app.errors import InvalidInput, StorageFailed, StoreClosed
 
 T = TypeVar("T")
+PARSED_INLINE = 64_000
 Unit = Callable[[Connection], T]
 """Work on one connection, within one transaction. It may be run again if it was rolled back, and has no
 effect beside the database's."""
+
+
+class OutcomeUnknown(StorageFailed):
+    """The answer to a COMMIT was lost, so the unit was stored whole or not at all. `result` is what it
+    would have returned."""
+
+    def __init__(self, result: object) -> None:
+        super().__init__("The database broke off while this was stored. It may or may not have been stored.")
+        self.result = result
 
 
 class Database(Protocol):
@@ -24,7 +36,8 @@ class Database(Protocol):
         ...
 
     async def write(self, unit: Unit[T]) -> T:
-        """A unit that is committed when this returns, and has changed nothing if it raises.
+        """A unit that is committed when this returns, and has changed nothing if it raises; but whether it
+        was committed is not known if it raises OutcomeUnknown.
 
         A caller that is cancelled meanwhile does not learn whether the unit was committed; it is never cut.
         """
@@ -33,11 +46,27 @@ class Database(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Unread(Generic[T]):
+    """Rows that were fetched, and what makes records of them. `size` is in characters of their bodies."""
+
+    size: int
+    parse: Callable[[], T]
+
+
 class SqlPart:
     """A part of the store: methods over one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def _read_parsed(self, unit: Unit[Unread[T]]) -> T:
+        """Parses what a unit fetched after the unit, so that no connection waits for it, and the bodies of
+        a long history in a thread, so that no follower does."""
+        unread = await self._database.read(unit)
+        if unread.size <= PARSED_INLINE:
+            return unread.parse()
+        return await asyncio.to_thread(unread.parse)
 
 
 @contextmanager
@@ -53,7 +82,12 @@ def drivers_errors_wrapped() -> Generator[None]:
     except (SQLAlchemyError, PostgresError, InterfaceError, OSError) as error:
         if _is_about_text(error):
             raise unstorable() from error
-        raise StorageFailed("The database could not do this. Nothing of it was stored.") from error
+        raise not_stored() from error
+
+
+def not_stored() -> StorageFailed:
+    """The error for a unit that was rolled back."""
+    return StorageFailed("The database could not do this. Nothing of it was stored.")
 
 
 def _is_about_text(error: Exception) -> bool:

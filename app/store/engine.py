@@ -1,4 +1,7 @@
-"""SQLAlchemy engines for the databases, set up as the store needs them."""
+"""SQLAlchemy engines for the databases, set up as the store needs them.
+
+None of them names a parameter in an error: what people say must not come into a log that way.
+"""
 
 import os
 import socket
@@ -7,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import asyncpg
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import QueuePool, StaticPool
 
@@ -22,14 +25,16 @@ def sqlite_writer(path: Path | None) -> Engine:
     So it is told to begin none, and SQLAlchemy's `begin` event takes the write lock at once, which also
     spares a read that turns into a write the refusal it could not wait out.
     """
-    engine = create_engine(_sqlite_url(path), poolclass=StaticPool)
+    engine = create_engine(_sqlite_url(path), poolclass=StaticPool, hide_parameters=True)
     _prepare(engine, "BEGIN IMMEDIATE", ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"))
     return engine
 
 
 def sqlite_readers(path: Path) -> Engine:
     """Connections that cannot write; a transaction on one sees one moment of the database."""
-    engine = create_engine(_sqlite_url(path), poolclass=QueuePool, pool_size=READERS, max_overflow=0)
+    engine = create_engine(
+        _sqlite_url(path), poolclass=QueuePool, pool_size=READERS, max_overflow=0, hide_parameters=True
+    )
     _prepare(engine, "BEGIN", ("query_only=ON",))
     return engine
 
@@ -66,6 +71,20 @@ def postgres(dsn: str) -> AsyncEngine:
     async def connection() -> Any:
         return await connect(dsn, server_settings=settings)
 
-    return create_async_engine(
-        "postgresql+asyncpg://", async_creator=connection, pool_size=10, max_overflow=10, pool_pre_ping=True
+    engine = create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=connection,
+        pool_size=10,
+        max_overflow=10,
+        pool_pre_ping=True,
+        hide_parameters=True,
     )
+    event.listen(engine.sync_engine, "handle_error", _forget_detail)
+    return engine
+
+
+def _forget_detail(context: ExceptionContext) -> None:
+    """The server's DETAIL of a refused row quotes the row."""
+    refused = context.original_exception.__cause__
+    if isinstance(refused, asyncpg.PostgresError):
+        cast(Any, refused).detail = None

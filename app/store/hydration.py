@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, bindparam, case, null, select
 
 from app.store.adapter import MessagePage, WireRow
-from app.store.bodies import CONTENT, read_entry
+from app.store.bodies import CONTENT, read_entry, size_of
 from app.store.cursors import check_limit, read_entry_cursor, refused_before
-from app.store.database import SqlPart
+from app.store.database import SqlPart, Unread
 from app.store.lineage import BATCH, OF_RUNS, batches, end_of_branch, require_run, walk
 from app.store.tables import entries
 
@@ -48,7 +48,7 @@ class Hydrations(SqlPart):
         if limit is not None:
             check_limit(limit)
         asked = _Asked(namespace, thread_id, renderer, limit, before, run_id)
-        return await self._database.read(partial(_messages, asked=asked))
+        return await self._read_parsed(partial(_messages, asked=asked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,13 @@ class _Asked:
     run_id: str | None
 
 
-def _messages(connection: Connection, asked: _Asked) -> MessagePage:
+def _messages(connection: Connection, asked: _Asked) -> Unread[MessagePage]:
     found = _newest_seqs(connection, asked)
     limit = len(found) if asked.limit is None else asked.limit
     page = found[:limit][::-1]
-    return MessagePage(
-        rows=_rows(connection, asked, page),
-        next_before=str(page[0]) if len(found) > limit else None,
-    )
+    next_before = str(page[0]) if len(found) > limit else None
+    rows = _rows(connection, asked, page)
+    return Unread(size_of(rows), lambda: MessagePage([_wire_row(row) for row in rows], next_before))
 
 
 def _newest_seqs(connection: Connection, asked: _Asked) -> list[int]:
@@ -114,12 +113,12 @@ def _seqs(connection: Connection, namespace: str, run_ids: Sequence[str], below:
     return [seq for run_id in run_ids for seq in of_run[run_id]]
 
 
-def _rows(connection: Connection, asked: _Asked, seqs: Sequence[int]) -> list[WireRow]:
-    """The entries in this order, each as its rendering or, where that does not fit, as itself."""
-    found: dict[int, WireRow] = {}
+def _rows(connection: Connection, asked: _Asked, seqs: Sequence[int]) -> list[Row[Any]]:
+    """The entries in this order, each with its rendering or, where that does not fit, its body."""
+    found: dict[int, Row[Any]] = {}
     for lot in batches(seqs):
         for row in connection.execute(_ROWS, {"asked_renderer": asked.renderer, "seqs": lot}):
-            found[row.seq] = _wire_row(row)
+            found[row.seq] = row
     return [found[seq] for seq in seqs]
 
 

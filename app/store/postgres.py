@@ -1,6 +1,7 @@
 """A PostgreSQL database: one short transaction a unit, held by one process."""
 
 import asyncio
+import logging
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, text
@@ -8,8 +9,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.errors import StartupRefused, StorageFailed
-from app.store.database import Unit, closed, drivers_errors_wrapped
+from app.store.database import OutcomeUnknown, Unit, closed, drivers_errors_wrapped
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 _LOCK = 0x7665726261  # a number of ours, the same in every version
 _AGAIN = {"40001", "40P01"}  # serialization failure, deadlock
@@ -53,7 +55,8 @@ class PostgresLock:
             await self.release()
             owner = await self.take()
             if owner is not None:
-                raise StorageFailed(f"The database was taken over by {owner}.")
+                logger.error("the database was taken over by %s", owner)
+                raise StorageFailed("The database was taken over by another server.")
 
     async def _is_held(self) -> bool:
         if self._connection is None:
@@ -127,12 +130,28 @@ class PostgresDatabase:
             await self._lock.ensure()
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
-                    async with self._engine.begin() as connection:
-                        return await connection.run_sync(unit)
+                    return await self._commit(unit)
                 except DBAPIError as error:
-                    if attempt == _ATTEMPTS or getattr(error.orig, "sqlstate", None) not in _AGAIN:
+                    if attempt == _ATTEMPTS or not _was_rolled_back(error):
                         raise
             raise AssertionError("the last attempt returns or raises")
+
+    async def _commit(self, unit: Unit[T]) -> T:
+        """One transaction. OutcomeUnknown if it breaks off after COMMIT was sent."""
+        results: list[T] = []
+        try:
+            async with self._engine.begin() as connection:
+                results.append(await connection.run_sync(unit))
+        except Exception as error:
+            if results and not _was_rolled_back(error):
+                raise OutcomeUnknown(results[0]) from error
+            raise
+        return results[0]
+
+
+def _was_rolled_back(error: Exception) -> bool:
+    """Whether the server undid the transaction for the sake of another, so that it may be run again."""
+    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _AGAIN
 
 
 async def own(engine: AsyncEngine) -> PostgresLock:

@@ -1,5 +1,7 @@
 """The ledger: who runs what, and how it ended."""
 
+import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -23,15 +25,17 @@ from sqlalchemy.exc import IntegrityError
 from app.clock import Instant, format_millis
 from app.conversation.messages import Usage
 from app.conversation.outcomes import RunEnd, RunStatus, error_of
-from app.errors import Conflict, NotFound, RunExists, StorageFailed, ThreadBusy
+from app.errors import Conflict, HeadMoved, NotFound, RunExists, StorageFailed, ThreadBusy
 from app.store.adapter import KEEP, Claim, Keep, NewEntry, RunRecord
 from app.store.bodies import insert_entries
-from app.store.database import SqlPart
+from app.store.database import OutcomeUnknown, SqlPart
 from app.store.records import IS_RUNNING, OF_THREAD, RUNS, THIS_RUN, read_run, stored_instant
 from app.store.tables import runs
 from app.store.thread_rows import grow, hold_or_make_thread, move_head, touch
 
+logger = logging.getLogger(__name__)
 _RACES = 5
+_SETTLE_DELAYS = (0, 0.2, 0.5, 1, 2)
 
 
 def _looked(found: str, state: Any, meta: Any) -> Select[str, Any, Any, Any]:
@@ -65,13 +69,35 @@ class Ledger(SqlPart):
     """Claims, entries and ends of runs. What guards them is the database's own."""
 
     async def claim(self, claim: Claim) -> RunRecord:
+        """One whose outcome is unknown is made again, which settles it: under the hold of the thread the
+        first is over, and its run is found or is not there."""
+        try:
+            return await self._grant(claim)
+        except OutcomeUnknown as lost:
+            return await self._settle(claim, lost)
+
+    async def _grant(self, claim: Claim, in_doubt: Sequence[object] = ()) -> RunRecord:
         """A claim that loses a race looks again, and then finds what it lost to."""
         for _ in range(_RACES):
             try:
-                return await self._database.write(partial(_claim, claim=claim))
+                return await self._database.write(partial(_claim, claim=claim, in_doubt=in_doubt))
             except Collision:
                 continue
         raise StorageFailed("The database kept refusing the run.")
+
+    async def _settle(self, claim: Claim, lost: OutcomeUnknown) -> RunRecord:
+        """Tries until the database is back, for some seconds. The error that was lost, if it is not."""
+        in_doubt = [lost.result]
+        for delay in _SETTLE_DELAYS:
+            logger.warning("run %s: whether its claim was stored is looked up in %s s", claim.run_id, delay)
+            await asyncio.sleep(delay)
+            try:
+                return await self._grant(claim, in_doubt)
+            except OutcomeUnknown as again:
+                in_doubt.append(again.result)
+            except StorageFailed:
+                continue
+        raise lost
 
     async def append(self, namespace: str, run_id: str, entries: Sequence[NewEntry]) -> None:
         await self._database.write(partial(_append, ns=namespace, run_id=run_id, new=entries))
@@ -99,11 +125,21 @@ class Ledger(SqlPart):
         return await self._database.read(partial(_all, ns=namespace, thread_id=thread_id))
 
 
-def _claim(connection: Connection, claim: Claim) -> RunRecord:
-    """Holds the thread first: what is looked at afterwards stays true until the commit."""
+def _claim(connection: Connection, claim: Claim, in_doubt: Sequence[object]) -> RunRecord:
+    """Holds the thread first: what is looked at afterwards stays true until the commit.
+
+    A run that has the id and equals one in doubt is the claim's own: the number that a run gets is never
+    given out twice.
+    """
     ns, thread_id = claim.namespace, claim.thread_id
     head = hold_or_make_thread(connection, ns, thread_id, claim.thread)
-    left = _look(connection, claim, head)
+    try:
+        left = _look(connection, claim, head)
+    except RunExists:
+        stored = _get(connection, ns, thread_id, claim.run_id) if in_doubt else None
+        if stored is None or stored not in in_doubt:
+            raise
+        return stored
     record = _start(connection, claim, head, left)
     shown = insert_entries(connection, ns, thread_id, claim.run_id, claim.entries)
     move_head(connection, ns, thread_id, claim.run_id, shown=shown, at=claim.created_at, title=claim.title)
@@ -111,13 +147,15 @@ def _claim(connection: Connection, claim: Claim) -> RunRecord:
 
 
 def _look(connection: Connection, claim: Claim, head: str | None) -> tuple[JsonValue, JsonValue]:
-    """State and meta of the head run. RunExists or ThreadBusy if the claim cannot be granted."""
+    """State and meta of the head run. RunExists, ThreadBusy or HeadMoved if the claim is refused."""
     place = {"ns": claim.namespace, "thread": claim.thread_id, "run": claim.run_id, "head": head}
     found = {row.found: row for row in connection.execute(_LOOK, place)}
     if "taken" in found:
         raise RunExists(claim.run_id)
     if "live" in found:
         raise ThreadBusy(claim.thread_id, found["live"].id)
+    if not isinstance(claim.expected_head, Keep) and claim.expected_head != head:
+        raise HeadMoved(claim.thread_id)
     left = found.get("left")
     return (None, None) if left is None else (left.state, left.meta)
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,9 +12,9 @@ from app.conversation.entries import StoredEntry
 from app.conversation.outcomes import RunStatus
 from app.errors import InvalidInput
 from app.store.adapter import EntryRow, RunRecord, TranscriptPage, TurnRow
-from app.store.bodies import CONTENT, read_entry
+from app.store.bodies import CONTENT, read_entry, size_of
 from app.store.cursors import check_limit
-from app.store.database import SqlPart
+from app.store.database import SqlPart, Unread
 from app.store.lineage import OF_RUNS, batches, end_of_branch, head_of, require_run, walk
 from app.store.records import RUNS, THIS_RUN, read_run, read_time
 from app.store.tables import entries, runs
@@ -42,9 +43,7 @@ class Transcripts(SqlPart):
     async def transcript(
         self, namespace: str, thread_id: str, run_id: str | None = None
     ) -> Sequence[TurnRow]:
-        return await self._database.read(
-            partial(_transcript, ns=namespace, thread_id=thread_id, run_id=run_id)
-        )
+        return await self._read_parsed(partial(_transcript, ns=namespace, thread_id=thread_id, run_id=run_id))
 
     async def transcript_page(
         self,
@@ -56,24 +55,25 @@ class Transcripts(SqlPart):
         run_id: str | None = None,
     ) -> TranscriptPage:
         check_limit(limit)
-        return await self._database.read(
+        return await self._read_parsed(
             partial(
                 _page, ns=namespace, thread_id=thread_id, limit=limit, before=before_run_id, run_id=run_id
             )
         )
 
     async def run_entries(self, namespace: str, run_id: str) -> Sequence[EntryRow]:
-        return await self._database.read(partial(_run_entries, ns=namespace, run_id=run_id))
+        return await self._read_parsed(partial(_run_entries, ns=namespace, run_id=run_id))
 
 
-def _transcript(connection: Connection, ns: str, thread_id: str, run_id: str | None) -> list[TurnRow]:
+def _transcript(connection: Connection, ns: str, thread_id: str, run_id: str | None) -> Unread[list[TurnRow]]:
     end = end_of_branch(connection, ns, thread_id, run_id)
-    return _turns(connection, ns, walk(connection, ns, end)[::-1])
+    fetched = _fetch(connection, ns, walk(connection, ns, end)[::-1])
+    return Unread(fetched.size, fetched.turns)
 
 
 def _page(
     connection: Connection, ns: str, thread_id: str, limit: int, before: str | None, run_id: str | None
-) -> TranscriptPage:
+) -> Unread[TranscriptPage]:
     """Walks from the cursor and not from the head, one run further than it shows."""
     head = head_of(connection, ns, thread_id)
     start = head if run_id is None else require_run(connection, ns, thread_id, run_id)
@@ -81,11 +81,10 @@ def _page(
         start = _previous(connection, ns, thread_id, before)
     found = walk(connection, ns, start, limit + 1)
     shown = found[:limit]
-    return TranscriptPage(
-        rows=_turns(connection, ns, shown[::-1]),
-        next_before_run_id=shown[-1] if len(found) > limit else None,
-        latest=_run(connection, ns, head),
-    )
+    fetched = _fetch(connection, ns, shown[::-1])
+    following = shown[-1] if len(found) > limit else None
+    latest = _run(connection, ns, head)
+    return Unread(fetched.size, lambda: TranscriptPage(fetched.turns(), following, latest))
 
 
 def _previous(connection: Connection, ns: str, thread_id: str, run_id: str) -> str | None:
@@ -101,14 +100,34 @@ def _run(connection: Connection, ns: str, run_id: str | None) -> RunRecord | Non
     return read_run(connection.execute(_RUN, {"ns": ns, "run": run_id}).one())
 
 
-def _turns(connection: Connection, ns: str, run_ids: Sequence[str]) -> list[TurnRow]:
-    """The turns of these runs, in this order."""
-    found: dict[str, TurnRow] = {}
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """The rows of some runs, in the order they are wanted, and of their entries."""
+
+    runs: list[Any]
+    entries: list[Any]
+
+    @property
+    def size(self) -> int:
+        return size_of(self.entries)
+
+    def turns(self) -> list[TurnRow]:
+        said: defaultdict[str, list[StoredEntry]] = defaultdict(list)
+        for row in self.entries:
+            said[row.run_id].append(read_entry(row))
+        return [_turn(row, said.get(row.id, [])) for row in self.runs]
+
+
+def _fetch(connection: Connection, ns: str, run_ids: Sequence[str]) -> _Fetched:
+    """The rows of these runs, in this order."""
+    found: dict[str, Any] = {}
+    said: list[Any] = []
     for lot in batches(run_ids):
-        said = _entries(connection, ns, lot)
-        for row in connection.execute(_TURNS, {"ns": ns, "runs": lot}):
-            found[row.id] = _turn(row, said.get(row.id, []))
-    return [found[run_id] for run_id in run_ids]
+        place = {"ns": ns, "runs": lot}
+        said.extend(connection.execute(_ENTRIES, place))
+        for row in connection.execute(_TURNS, place):
+            found[row.id] = row
+    return _Fetched([found[run_id] for run_id in run_ids], said)
 
 
 def _turn(row: Any, said: Sequence[StoredEntry]) -> TurnRow:
@@ -122,13 +141,6 @@ def _turn(row: Any, said: Sequence[StoredEntry]) -> TurnRow:
     )
 
 
-def _entries(connection: Connection, ns: str, run_ids: Sequence[str]) -> dict[str, list[StoredEntry]]:
-    said: defaultdict[str, list[StoredEntry]] = defaultdict(list)
-    for row in connection.execute(_ENTRIES, {"ns": ns, "runs": run_ids}):
-        said[row.run_id].append(read_entry(row))
-    return said
-
-
-def _run_entries(connection: Connection, ns: str, run_id: str) -> list[EntryRow]:
-    rows = connection.execute(_RUN_ENTRIES, {"ns": ns, "run": run_id})
-    return [EntryRow(row.seq, row.run_id, read_entry(row)) for row in rows]
+def _run_entries(connection: Connection, ns: str, run_id: str) -> Unread[list[EntryRow]]:
+    rows = connection.execute(_RUN_ENTRIES, {"ns": ns, "run": run_id}).all()
+    return Unread(size_of(rows), lambda: [EntryRow(row.seq, row.run_id, read_entry(row)) for row in rows])

@@ -2,16 +2,19 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from app.store.database import Unit, closed, drivers_errors_wrapped
+from app.store.database import Unit, closed, drivers_errors_wrapped, not_stored
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 GROUP_LIMIT = 256
 
@@ -23,7 +26,7 @@ class _Job:
     unit: Unit[Any]
     future: asyncio.Future[Any]
     result: Any = None
-    error: BaseException | None = None
+    error: Exception | None = None
 
     def tell(self) -> None:
         """On the waiter's loop. A waiter that was cancelled has gone, and its unit stands."""
@@ -54,7 +57,7 @@ class Writer:
         self._thread.start()
 
     async def run(self, unit: Unit[T]) -> T:
-        """The result of the unit, once it is committed. StoreClosed after `close`."""
+        """The result of the unit, once it is committed. StoreClosed after `close`, and without a thread."""
         if self._closing:
             raise closed()
         job = _Job(unit, self._loop.create_future())
@@ -69,14 +72,39 @@ class Writer:
         await self._ended.wait()
 
     def _work(self) -> None:
+        group: list[_Job] = []
         try:
-            while (group := self._next_group()) is not None:
+            while (following := self._next_group()) is not None:
+                group = following
                 self._commit(group)
-                self._on_loop(_teller(group))
+                self._on_loop(partial(_tell, group))
+        except BaseException:
+            logger.critical("the writer of the store ended", exc_info=True)
         finally:
+            self._on_loop(partial(self._end, group))
+            self._release()
+
+    def _end(self, group: list[_Job]) -> None:
+        """On the loop, where no job can come in between: nobody waits for a thread that is gone.
+
+        Of the last group, those have heard already whom there was something to tell.
+        """
+        self._closing = True
+        while not self._jobs.empty():
+            if (job := self._jobs.get()) is not None:
+                group.append(job)
+        for job in group:
+            job.error = closed()
+            job.tell()
+
+    def _release(self) -> None:
+        try:
             if self._connection is not None:
                 self._connection.close()
             self._engine.dispose()
+        except Exception:
+            logger.exception("the database was not closed in good order")
+        finally:
             self._on_loop(self._ended.set)
 
     def _on_loop(self, callback: Callable[[], None]) -> None:
@@ -111,9 +139,9 @@ class Writer:
                     else:
                         for job in group:
                             _attempt(connection, job)
-        except Exception as error:
+        except BaseException as error:
             for job in group:
-                job.error = error
+                job.error = _public(error)
 
     def _connected(self) -> Connection:
         """The same connection every time: taking one from the engine costs as much as a short transaction."""
@@ -128,16 +156,23 @@ def _attempt(connection: Connection, job: _Job) -> None:
     try:
         with drivers_errors_wrapped():
             job.result = job.unit(connection)
-    except Exception as error:
-        job.error = error
+    except BaseException as error:
+        job.error = _public(error)
         savepoint.rollback()
     else:
         savepoint.commit()
 
 
-def _teller(group: list[_Job]) -> Callable[[], None]:
-    def tell() -> None:
-        for job in group:
-            job.tell()
+def _public(error: BaseException) -> Exception:
+    """What the waiter is told. An exit or a cancellation that a unit raised is neither the loop's nor the
+    waiter's, and no future takes a StopIteration."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    failed = not_stored()
+    failed.__cause__ = error
+    return failed
 
-    return tell
+
+def _tell(group: list[_Job]) -> None:
+    for job in group:
+        job.tell()

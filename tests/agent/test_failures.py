@@ -17,6 +17,7 @@ from app.agent.toolbox import Toolbox
 from app.clock import Instant
 from app.conversation.messages import Role, StopReason, Usage
 from app.conversation.outcomes import EndReason, RunStatus
+from app.errors import RunFailed
 from tests.agent.running import QUICK, StepClock, answer, collect, context, end_of, kept, texts
 
 
@@ -99,7 +100,8 @@ async def test_a_failure_in_a_later_turn_keeps_the_finished_work() -> None:
 async def test_a_conversation_goes_on_after_a_failure() -> None:
     model = ScriptedModel([["half", CALL, CUT], "whole"])
     agent = Agent("bot", model=model, tools=[weather])
-    await agent.ask("one")
+    with pytest.raises(RunFailed):
+        await agent.ask("one")
     final = await agent.ask("two")
     assert final is not None
     assert final.join_text() == "whole"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agent.pairing import is_json_object, paired, unanswered_calls
+from app.agent.pairing import is_json_object, paired, result_of, unanswered_calls
 from app.conversation.blocks import Text, ToolCall
 from app.conversation.messages import (
     Message,
@@ -17,7 +17,7 @@ IDS = st.sampled_from(["a", "b", "c"])
 CALLS = st.builds(
     ToolCall,
     id=IDS,
-    name=st.sampled_from(["t", "u"]),
+    name=st.sampled_from(["t", "u", ""]),
     arguments=st.sampled_from(["{}", "", '{"x":', '{"x":1}', "null", "[]", '{"x":NaN}']),
     server=st.booleans(),
 )
@@ -49,9 +49,9 @@ def test_nothing_else_is_moved_lost_or_changed(history: list[Message]) -> None:
     prompt = [message for message in paired(history) if message.role is not Role.TOOL_RESULT]
     assert [message.id for message in prompt] == [message.id for message in others]
     for sent, stored in zip(prompt, others, strict=True):
-        if all(is_json_object(call.arguments) for call in stored.tool_calls()):
+        if all(call.name and is_json_object(call.arguments) for call in stored.tool_calls()):
             assert sent is stored
-        assert all(is_json_object(call.arguments) for call in sent.tool_calls())
+        assert all(call.name and is_json_object(call.arguments) for call in sent.tool_calls())
         assert [block.type for block in sent.content] == [block.type for block in stored.content]
 
 
@@ -89,6 +89,14 @@ def test_a_missing_result_is_an_error_that_claims_nothing() -> None:
     assert made_up.is_error
     assert "not executed" in made_up.join_text()
     assert made_up.tool_name == "delete_files"
+
+
+def test_a_stored_call_without_a_name_has_one_in_the_prompt_and_in_its_result() -> None:
+    called = assistant_message([ToolCall(id="a", name="", arguments='{"x":1}')])
+    sent, made_up = paired([called])
+    assert [call.name for call in sent.tool_calls()] == [made_up.tool_name] == ["unknown"]
+    assert sent.tool_calls()[0].arguments == '{"x":1}'
+    assert result_of(called.tool_calls()[0], "no", is_error=True).tool_name == "unknown"
 
 
 def test_an_id_used_twice_keeps_each_result_with_its_own_call() -> None:

@@ -82,7 +82,7 @@ def conversation(**members: Any) -> dict[str, Any]:
         (conversation(busy=SECRET), "forwardedProps/conversation/busy"),
         (conversation(onDisconnect="wait"), "forwardedProps/conversation/onDisconnect"),
         (conversation(previousRunId="r0"), "forwardedProps/conversation/previousRunId"),
-        (conversation(groupId=""), "forwardedProps/conversation/groupId"),
+        (conversation(groupId="a/b"), "forwardedProps/conversation/groupId"),
         (conversation(parentThreadId=7), "forwardedProps/conversation/parentThreadId"),
         (conversation(hidden="true"), "forwardedProps/conversation/hidden"),
         (body(forwardedProps={"conversation": SECRET}), "forwardedProps/conversation"),

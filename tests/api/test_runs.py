@@ -143,6 +143,37 @@ async def all_of(chat: Chat, path: str, **headers: str) -> list[SseFrame]:
         return await stream.rest()
 
 
+async def test_a_position_that_is_not_of_the_log_is_refused(open_chat: OpenChat) -> None:
+    chat = await open_chat("hi")
+    events = await chat.run("t", "hello", run="r")
+    seq, epoch, last = (int(part) for part in (events[-1].id or "").split("."))
+    assert await all_of(chat, f"/threads/t/runs/r/events?after={seq}.{epoch}.{last}") == []
+    for position in (f"{seq}.{epoch}.{last + 1}", f"{seq + 1}.{epoch}.1", f"{seq}.{epoch + 1}.1", "nonsense"):
+        answer = await chat.client.get(f"/threads/t/runs/r/events?after={position}")
+        assert (answer.status_code, answer.json()["field"]) == (422, "Last-Event-ID")
+
+
+async def test_a_thread_stream_takes_no_notice_of_the_position_of_an_earlier_run(open_chat: OpenChat) -> None:
+    gate = asyncio.Event()
+    chat = await open_chat("one", [gate, "two"])
+    earlier = (await chat.run("t", "hello"))[-1].id or ""
+    async with chat.streaming(chat.body("t", "more")) as stream:
+        await stream.until("RUN_STARTED")
+        async with chat.following("/threads/t/stream", **{"Last-Event-ID": earlier}) as current:
+            gate.set()
+            assert types(await current.rest())[0] == "RUN_STARTED"
+
+
+async def test_the_same_list_posted_again_after_its_run_is_answered_once(open_chat: OpenChat) -> None:
+    chat = await open_chat(*["answer"] * 8)
+    said = user("hello", "u1")
+    posts = [chat.post_run(chat.body("t", said)) for _ in range(8)]
+    statuses = sorted(answer.status_code for answer in await asyncio.gather(*posts))
+    assert statuses[0] == 200
+    assert set(statuses[1:]) <= {409, 422}
+    assert [role for role, _ in await chat.texts("t")].count("user") == 1
+
+
 @pytest.mark.requirement("LIVE-03")
 async def test_a_reader_that_stops_reading_delays_nobody(open_chat: OpenChat) -> None:
     gate = asyncio.Event()
@@ -288,16 +319,17 @@ async def test_an_agent_that_breaks_off_ends_its_run_with_an_error(open_chat: Op
             return
             yield
 
-    agents = [Broken("broken"), Silent("silent"), Agent("assistant", model=ScriptedModel(["fine"]))]
-    chat = await open_chat(agents=agents)
-    for name in ("broken", "silent"):
+    names = ["broken", "silent", "modelless"]
+    agents = [Broken("broken"), Silent("silent"), Agent("modelless")]
+    chat = await open_chat(agents=[*agents, Agent("assistant", model=ScriptedModel(["fine"]))])
+    for name in names:
         answer = await chat.post_run(chat.body("t", "go"), agent=name)
         assert answer.text.count("RUN_ERROR") == 1
         assert "INTERNAL_ERROR" in answer.text
         assert "secret" not in answer.text
     assert text_of(await chat.run("t", "and you?")) == "fine"
-    assert [run["status"] for run in await chat.runs("t")] == ["failed", "failed", "completed"]
-    assert [run["agent"] for run in await chat.runs("t")] == ["broken", "silent", "assistant"]
+    assert [run["status"] for run in await chat.runs("t")] == ["failed"] * 3 + ["completed"]
+    assert [run["agent"] for run in await chat.runs("t")] == [*names, "assistant"]
 
 
 async def test_plain_rest_says_text_to_an_agent(open_chat: OpenChat) -> None:

@@ -11,6 +11,8 @@ from starlette.types import Message
 
 from app.api.streams import KEEP_ALIVE, KEEP_ALIVE_SECONDS, EventStream
 from app.main import TICK_SECONDS
+from tests.services.chat import OpenChat
+from tests.services.sse import blocks
 
 
 async def nothing() -> None:
@@ -61,6 +63,24 @@ async def test_a_silent_stream_gets_a_comment_and_a_busy_one_does_not() -> None:
     assert wire.bodies == [b"data: 1\n\n", KEEP_ALIVE, b"data: 2\n\n", b""]
     assert KEEP_ALIVE.startswith(b":")
     assert b"\r" not in KEEP_ALIVE
+
+
+@pytest.mark.requirement("AGUI-03")
+async def test_a_run_that_is_silent_keeps_its_stream_alive(
+    open_chat: OpenChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.main.TICK_SECONDS", 0.01)
+    monkeypatch.setattr("app.api.streams.KEEP_ALIVE_SECONDS", 0.0)
+    gate = asyncio.Event()
+    chat = await open_chat([gate, "at last"])
+    body = chat.body("t", "go")
+    async with chat.client.stream("POST", "/agents/assistant/run", json=body) as response:
+        comments = 0
+        async for block in blocks(response):
+            comments += block.comment is not None
+            if comments == 3:
+                gate.set()
+    assert comments >= 3
 
 
 @pytest.mark.requirement("AGUI-03")

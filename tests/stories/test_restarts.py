@@ -108,6 +108,20 @@ async def test_sigterm_ends_every_live_run_with_a_terminal_event_and_the_process
             assert partial["metadata"]["stopReason"] == "aborted"
 
 
+@pytest.mark.requirement("AGUI-01")
+async def test_sigterm_ends_runs_that_nobody_follows(launch: Launch) -> None:
+    server = await launch()
+    async with talk_to(server) as chat:
+        said = {"text": "tell me a long story slowly", "runId": "r"}
+        assert (await chat.client.post("/threads/t/runs", json=said)).status_code == 202
+    server.send(signal.SIGTERM)
+    await server.ended()
+    again = await launch()
+    async with talk_to(again) as chat:
+        [run] = await chat.runs("t")
+        assert (run["status"], run["endReason"]) == ("failed", "shutdown")
+
+
 @pytest.mark.requirement("OPS-02")
 async def test_a_start_that_is_refused_says_why_and_shows_no_traceback(
     launch: Launch, tmp_path: Path
