@@ -8,22 +8,18 @@ import sys
 from app.errors import StartupRefused
 from app.main import create_app
 from app.serving import serve
-from app.settings import read_settings
+from app.settings import Settings, read_settings
 from app.store.opening import migrate
 
 
 def main() -> None:
-    """The `verbatim` command. What is refused at start ends it with a status other than 0 and the reason."""
+    """The `verbatim` command. What is refused at start ends it with status 2, and the reason on stderr."""
     parser = argparse.ArgumentParser(prog="verbatim", description="A durable conversation server for agents.")
     parser.add_argument("command", nargs="?", choices=("serve", "migrate"), default="serve")
     command = parser.parse_args().command
     try:
         settings = read_settings()
-        logging.basicConfig(
-            level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-        )
-        for name in ("httpx", "httpx2", "alembic"):  # they tell every address, with what stands in it
-            logging.getLogger(name).setLevel(logging.WARNING)
+        set_up_logging(settings)
         if command == "migrate":
             revision = asyncio.run(migrate(settings.database_url, settings.data_dir))
             print(f"The database is at revision {revision}.")
@@ -32,6 +28,17 @@ def main() -> None:
     except StartupRefused as refusal:
         print(f"verbatim: {refusal.public}", file=sys.stderr)
         sys.exit(2)
+
+
+def set_up_logging(settings: Settings) -> None:
+    """One form for all lines. Libraries that talk at every start or request are heard when they warn."""
+    level = settings.log_level.upper()
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if level == "INFO":
+        for name in ("alembic", "uvicorn"):
+            logging.getLogger(name).setLevel(logging.WARNING)
+    for name in ("httpx", "httpx2", "httpcore", "httpcore2"):  # they tell addresses, with what stands in them
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 if __name__ == "__main__":

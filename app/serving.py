@@ -2,13 +2,17 @@
 
 import asyncio
 import gc
-from socket import socket
+import os
+import socket
+import sys
+from contextlib import suppress
 
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.settings import Settings
+from app.errors import StartupRefused
+from app.settings import PREFIX, Settings
 
 SHUTDOWN_SECONDS = 15
 """How long open connections may take to end once their runs have."""
@@ -29,7 +33,7 @@ class DrainedProtocol(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """Says where the page is once it listens."""
 
-    async def startup(self, sockets: list[socket] | None = None) -> None:
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         # What is there now stays, and what a run makes mostly goes without the collector's help.
         gc.freeze()
@@ -39,19 +43,37 @@ class Server(uvicorn.Server):
 
 
 def serve(app: FastAPI, settings: Settings) -> None:
-    """Serves until told to end."""
+    """Serves until told to end. StartupRefused if the address cannot be had; SystemExit(2), with the reason
+    in the log, if the application refuses to start."""
+    listening = _listen(settings)
     config = uvicorn.Config(
         app,
-        host=settings.host,
-        port=settings.port,
         http=DrainedProtocol,
         ws="none",
         lifespan="on",
-        log_level=settings.log_level,
+        log_config=None,
+        access_log=settings.log_level == "debug",
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    Server(config).run()
+    server = Server(config)
+    with listening, suppress(SystemExit):
+        server.run(sockets=[listening])
+    if not server.started:
+        sys.exit(2)
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """The socket, before anything else is touched."""
+    host, port = settings.host.strip("[]"), settings.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise StartupRefused(
+            f"{host}:{port} cannot be listened on ({os.strerror(error.errno or 0)}). "
+            f"If another program is there, set {PREFIX}PORT to a port that is free."
+        ) from None
 
 
 def _addresses(server: asyncio.Server) -> list[str]:

@@ -49,9 +49,9 @@ export const renameThread = (threadId, title) => json(thread(threadId), body("PA
 
 export const deleteThread = (threadId) => request(thread(threadId), { method: "DELETE" });
 
-/** A page of messages, oldest first; `before` continues behind `nextBefore`, `runId` ends the branch there. */
-export const readMessages = (threadId, { before, runId, limit = 50 }, signal) =>
-  json(`${thread(threadId)}/messages${query({ limit, before, run_id: runId })}`, { signal });
+/** A page of turns, oldest first; `before` continues behind `nextBeforeRunId`, `runId` ends the branch there. */
+export const readTurns = (threadId, { before, runId, limit = 25 }, signal) =>
+  json(`${thread(threadId)}/transcript${query({ limit, before_run_id: before, run_id: runId })}`, { signal });
 
 export const readRun = (threadId, runId, signal) => json(run(threadId, runId), { signal });
 

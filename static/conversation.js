@@ -1,8 +1,12 @@
+import { textOf } from "./content.js";
+import { endOf } from "./turn-end.js";
+
 /**
  * The messages of one thread as this page holds them, brought up to date by AG-UI events.
  *
  * A message is the AG-UI message itself: `id`, `role`, `content`, `toolCalls`, `toolCallId`, `metadata`. Beside
- * that the page marks it: `writing` while more of it arrives, `sending` until the server has accepted it.
+ * that the page marks it: `runId` of its turn, `writing` while more of it arrives, `sending` until the server has
+ * accepted it. Between the messages stands how a turn ended, where it did not end well (see turn-end.js).
  *
  * The same run may be told again from its first event (after a lost connection), to a page that holds some of
  * it. So ids decide: the first piece of a text in one telling replaces what is held, later pieces are added,
@@ -14,6 +18,7 @@ export class Conversation {
     this.messages = [];
     this.onChange = onChange;
     this.byId = new Map();
+    this.runId = undefined;
     this.calls = new Map();
     this.results = new Map();
     this.told = new Set();
@@ -22,9 +27,28 @@ export class Conversation {
 
   /** Holds exactly these messages. */
   reset(messages) {
+    this.told.clear();
+    this.writingCalls.clear();
+    this.#hold(messages);
+  }
+
+  #hold(messages) {
     this.messages = [];
-    for (const index of [this.byId, this.calls, this.results, this.told, this.writingCalls]) index.clear();
+    for (const index of [this.byId, this.calls, this.results]) index.clear();
     for (const message of messages) this.put(message);
+  }
+
+  /**
+   * Holds of a run that ended exactly what is stored of it; what is held of others stays, also of one that is
+   * live by now. Says whether words went away by that.
+   */
+  settle(runId, stored) {
+    const own = this.messages.filter((message) => message.runId === runId);
+    if (own.length === 0) return false;
+    const at = this.messages.indexOf(own[0]);
+    const later = this.messages.slice(at).filter((message) => message.runId !== runId);
+    this.#hold([...this.messages.slice(0, at), ...stored, ...later]);
+    return own.some((message) => !this.byId.has(message.id) && hasWords(message));
   }
 
   /** Puts an older page before all that is held. */
@@ -39,6 +63,7 @@ export class Conversation {
   put(message) {
     const held = this.byId.get(message.id);
     if (held === undefined) {
+      message.runId ??= this.runId;
       this.messages.push(message);
       this.byId.set(message.id, message);
     } else {
@@ -72,6 +97,18 @@ export class Conversation {
       if (message.writing) this.write(message, false);
       else if (message.toolCalls?.some((call) => !this.results.has(call.id))) this.onChange(message);
     }
+  }
+
+  /** The run that is being told is over. */
+  end(status, reason) {
+    this.close();
+    const end = endOf(
+      this.runId,
+      status,
+      reason,
+      this.messages.filter((message) => message.runId === this.runId),
+    );
+    if (end !== null) this.put(end);
   }
 
   changed(message) {
@@ -166,7 +203,12 @@ function addResult(held, event) {
 /** A run begins, or is told again. What it was given is said here; known messages only learn what is new. */
 function startRun(held, event) {
   held.told.clear();
+  held.runId = event.runId;
   for (const message of event.input?.messages ?? []) held.put(message);
+}
+
+function hasWords(message) {
+  return message.role !== "end" && (textOf(message.content) !== "" || message.toolCalls?.length > 0);
 }
 
 function putAll(held, event) {
@@ -175,8 +217,8 @@ function putAll(held, event) {
 
 const HANDLERS = {
   RUN_STARTED: startRun,
-  RUN_FINISHED: (held) => held.close(),
-  RUN_ERROR: (held) => held.close(),
+  RUN_FINISHED: (held, event) => held.end(event.outcome?.type === "cancelled" ? "stopped" : "completed"),
+  RUN_ERROR: (held, event) => held.end("failed", event.message),
   MESSAGES_SNAPSHOT: putAll,
   TEXT_MESSAGE_START: (held, event) => startText(held, event, event.role ?? "assistant"),
   TEXT_MESSAGE_CONTENT: (held, event) => held.addText(event.messageId, event.delta),

@@ -6,6 +6,9 @@ const LONGEST_PAUSE = 10_000;
 /** Whether an event is the last of a run. */
 export const isTerminal = (event) => event.type === "RUN_FINISHED" || event.type === "RUN_ERROR";
 
+/** Whether a last event says that the run did all that it had begun. */
+export const isWhole = (event) => event.type === "RUN_FINISHED" && event.outcome?.type !== "cancelled";
+
 /**
  * Takes the events of one run until its last, over as many connections as that needs.
  *

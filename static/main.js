@@ -98,6 +98,8 @@ class ChatPage {
       },
       connection: (state, retry) => this.notices.connected(state, retry),
       ended: (event) => this.#ended(event),
+      lost: (event) =>
+        this.notices.error(`${event.message ?? ""} The unfinished words that stood here were lost.`.trim()),
       broke: (problem) => this.notices.error(wordsFor(problem)),
       news: () => void this.threads.refresh(),
     };
@@ -119,8 +121,6 @@ class ChatPage {
     if (thread !== this.thread || thread.record === null) return;
     this.#setTitle(thread.record.title);
     this.composer.choose(thread.record.agent);
-    if (thread.record.lastRunStatus === "failed")
-      this.notices.tell("The last answer here ended with an error. You can go on from where it stands.");
   }
 
   /** What is written below a link that leads nowhere starts a conversation of its own. */
@@ -179,14 +179,9 @@ class ChatPage {
     }
   }
 
+  /** The transcript says how it ended; who reads further up is told where they look. */
   #ended(event) {
-    if (event.type === "RUN_ERROR") this.notices.error(event.message);
-    else if (event.outcome?.type === "cancelled" && !this.#showsCut())
-      this.notices.tell("Stopped before an answer was given.");
-  }
-
-  #showsCut() {
-    return this.thread.conversation.messages.at(-1)?.metadata?.stopReason === "aborted";
+    if (event.type === "RUN_ERROR" && !this.transcript.sticky) this.notices.error(event.message);
   }
 
   /** The list knows of what others did: a new title, or a run that was started elsewhere. */

@@ -6,7 +6,7 @@ import { ToolCard } from "./tool-card.js";
 const SPEAKERS = { user: "You said", assistant: "The assistant said" };
 const CUT = {
   length: "Cut off: the answer reached its greatest length.",
-  error: "Incomplete: the answer broke off with an error.",
+  error: "Incomplete: the answer broke off here.",
   aborted: "Incomplete: this was stopped.",
 };
 
@@ -60,14 +60,29 @@ export class MessageView {
     }
     const text = textOf(message.content);
     setText(this.text, text);
-    this.words.hidden = text === "" && message.role !== "reasoning" && !message.writing;
+    const writesCalls = message.toolCalls?.length > 0;
+    this.words.hidden = text === "" && message.role !== "reasoning" && !(message.writing && !writesCalls);
     this.#showMedia(message);
-    for (const call of message.toolCalls ?? []) {
-      this.#card(call.id).update(call, held.results.get(call.id), phaseOf(call, held, around.running));
-    }
     this.#showCut(message);
     this.#showSender(message, around.showSender);
-    this.#showFoot(message);
+    this.#showCalls(message, held, around.running);
+    this.#showFoot(message, around.running);
+  }
+
+  /** Beside calls alone there is one time: the card has that of the call until it has that of the result. */
+  #showCalls(message, held, running) {
+    const calls = message.toolCalls ?? [];
+    const alone = calls.length > 0 && this.words.hidden && this.cut.hidden && !this.media.hasChildNodes();
+    this.foot.hidden = alone;
+    const calledAt = alone ? message.metadata?.createdAt : undefined;
+    for (const call of calls) {
+      this.#card(call.id).update(call, held.results.get(call.id), phaseOf(call, held, running), calledAt);
+    }
+    for (const [id, card] of this.byCall) {
+      if (calls.some((call) => call.id === id)) continue;
+      card.root.remove();
+      this.byCall.delete(id);
+    }
   }
 
   #card(callId) {
@@ -97,19 +112,21 @@ export class MessageView {
     this.sender.textContent = shown ? (typeof sender === "string" ? sender : "sender unknown") : "";
   }
 
-  /** The time, once it is known: a message gets it when it is finished. */
-  #showFoot(message) {
-    const known = message.metadata !== undefined && "createdAt" in message.metadata;
-    const foot = message.sending
-      ? "sending…"
-      : message.writing && !known
-        ? "writing…"
-        : (message.metadata?.createdAt ?? null);
+  /** The time, once it is known: a message gets it when it is finished, which is when it is stored. */
+  #showFoot(message, running) {
+    const words = footOf(message, running);
+    const foot = words ?? message.metadata?.createdAt ?? null;
     if (foot === this.shownFoot && this.foot.hasChildNodes()) return;
     this.shownFoot = foot;
-    const waiting = foot === "sending…" || foot === "writing…";
-    this.foot.replaceChildren(waiting ? element("span", { class: "time" }, foot) : timeOf(foot));
+    this.foot.replaceChildren(words === null ? timeOf(foot) : element("span", { class: "time" }, words));
   }
+}
+
+/** What stands in the place of the time; null where the time belongs there. */
+function footOf(message, running) {
+  if (message.sending) return "sending…";
+  if (message.role === "user" || "createdAt" in (message.metadata ?? {})) return null;
+  return message.writing || running ? "writing…" : "not saved";
 }
 
 function phaseOf(call, held, running) {

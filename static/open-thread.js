@@ -1,9 +1,10 @@
 import * as api from "./api.js";
 import { Problem } from "./api.js";
 import { Conversation } from "./conversation.js";
-import { follow, wait } from "./follower.js";
+import { follow, isWhole, wait } from "./follower.js";
 import { newId } from "./ids.js";
 import { readEvents } from "./stream.js";
+import { loadTurns } from "./turns.js";
 
 const RELOADS = 5;
 const RELOAD_PAUSE = 100;
@@ -12,8 +13,9 @@ const RELOAD_PAUSE = 100;
  * The thread that the page shows: its messages, and the run that is live on it.
  *
  * `listener` hears `changed(message)`, `reset()`, `running(runId|null)`, `connection(state, retry)`,
- * `ended(event)`, `broke(problem)` when following is refused for good, and `news()` when a list of threads would
- * show something else now.
+ * `ended(event)`, `lost(event)` when words of the run that ended were shown but not stored and are gone now,
+ * `broke(problem)` when following is refused for good, and `news()` when a list of threads would show something
+ * else now.
  */
 export class OpenThread {
   constructor(threadId, listener) {
@@ -46,18 +48,23 @@ export class OpenThread {
    * @throws {Problem} when there is no such thread
    */
   async load() {
+    await this.#reach(() => this.#load());
+  }
+
+  /** What `action` gives, tried until the server can be reached; undefined where the thread is left before. */
+  async #reach(action) {
     let pause = 400;
     while (!this.signal.aborted) {
       try {
-        await this.#load();
-        return;
+        return await action();
       } catch (error) {
-        if (this.signal.aborted) return;
+        if (this.signal.aborted) break;
         if (error instanceof Problem && !error.passes) throw error;
         await wait(pause, this.signal, (retry) => this.#tell("connection", "lost", retry));
         pause = Math.min(pause * 2, 10_000);
       }
     }
+    return undefined;
   }
 
   /**
@@ -71,10 +78,10 @@ export class OpenThread {
         await this.#join(live);
         return;
       }
-      const page = await api.readMessages(this.id, {}, this.signal);
+      const page = await this.#page({});
       this.record = await api.readThread(this.id, this.signal);
       if (this.record.lastRunStatus !== "running" || reload === RELOADS - 1) {
-        this.#show(page, undefined);
+        this.#show(page);
         return;
       }
       await wait(RELOAD_PAUSE, this.signal);
@@ -102,9 +109,8 @@ export class OpenThread {
   async #showBefore(runId) {
     this.record = await api.readThread(this.id, this.signal);
     const { previousRunId } = await api.readRun(this.id, runId, this.signal);
-    const empty = { messages: [] };
-    const before = previousRunId === null ? empty : await this.#page(undefined, previousRunId);
-    this.#show(before, previousRunId ?? undefined);
+    const empty = { messages: [], before: null };
+    this.#show(previousRunId === null ? empty : await this.#page({ runId: previousRunId }));
   }
 
   #followOn(runId, events) {
@@ -117,29 +123,25 @@ export class OpenThread {
     this.#follow(runId, connect).catch((error) => this.#tell("broke", error));
   }
 
-  #page(before, runId) {
-    return api.readMessages(this.id, { before, runId }, this.signal);
+  #page(where) {
+    return loadTurns(this.id, where, this.signal);
   }
 
-  #show(page, runId) {
+  #show(page) {
     this.conversation.reset(page.messages);
-    this.#setOlder(page, runId);
+    this.older = page.before;
     this.#tell("connection", "open", () => {});
     this.#tell("reset");
   }
 
-  #setOlder(page, runId) {
-    this.older = page.nextBefore === undefined ? null : { before: page.nextBefore, runId };
-  }
-
-  /** Loads the page before the oldest message held; does nothing at the start of history. */
+  /** Loads the page before the oldest turn held; does nothing at the start of history. */
   async loadOlder() {
     if (this.older === null || this.loadingOlder) return;
     this.loadingOlder = true;
     try {
-      const page = await this.#page(this.older.before, this.older.runId);
+      const page = await this.#page({ before: this.older });
       this.conversation.prepend(page.messages);
-      this.#setOlder(page, this.older.runId);
+      this.older = page.before;
     } finally {
       this.loadingOlder = false;
     }
@@ -168,7 +170,7 @@ export class OpenThread {
       forwardedProps: {},
     };
     const turn = { accepted: false };
-    this.conversation.put({ ...message, sending: true });
+    this.conversation.put({ ...message, runId, sending: true });
     try {
       await this.#follow(runId, (position) => this.#connect(turn, agent, input, position));
     } catch (error) {
@@ -199,15 +201,20 @@ export class OpenThread {
   }
 
   async #follow(runId, connect) {
+    let last = null;
+    let wasLost = false;
     this.#setRun(runId);
     try {
-      const last = await follow({
+      last = await follow({
         connect,
         onEvent: (event) => {
           this.conversation.apply(event);
           if (event.type === "RUN_STARTED") this.#tell("news");
         },
-        onConnection: (state, retry) => this.#tell("connection", state, retry),
+        onConnection: (state, retry) => {
+          wasLost ||= state === "lost";
+          this.#tell("connection", state, retry);
+        },
         signal: this.signal,
       });
       if (last !== null) this.#tell("ended", last);
@@ -219,6 +226,15 @@ export class OpenThread {
         this.#tell("news");
       }
     }
+    if (last !== null && (wasLost || !isWhole(last))) await this.#settle(runId, last);
+  }
+
+  /** What was streamed may not be what is stored, if the run broke off or a part of its stream was missed. */
+  async #settle(runId, last) {
+    const page = await this.#reach(() => this.#page({ runId, limit: 1 }));
+    if (page === undefined) return;
+    this.#tell("connection", "open", () => {});
+    if (this.conversation.settle(runId, page.messages)) this.#tell("lost", last);
   }
 
   #setRun(runId) {

@@ -38,20 +38,23 @@ export class ToolCard {
       this.resultPart,
     );
     this.shownTime = undefined;
+    this.shownMedia = undefined;
   }
 
   /**
    * @param {object|null} call  null where the call is on a page that is not loaded
    * @param {object|undefined} result  the tool message that answers it
    * @param {"writing"|"running"|"over"} phase  of the call while it has no result
+   * @param {string|null|undefined} calledAt  the time to show while there is no result, if any
    */
-  update(call, result, phase) {
+  update(call, result, phase, calledAt) {
     this.name.textContent = call?.function.name ?? "Result of an earlier call";
     setText(this.arguments, pretty(call?.function.arguments ?? "", phase === "writing"));
     this.arguments.parentElement.parentElement.hidden = call === null;
     this.#state(result, phase);
     this.resultPart.hidden = result === undefined;
     if (result !== undefined) this.#result(result);
+    this.#showTime(result === undefined ? calledAt : (result.metadata?.createdAt ?? null));
   }
 
   #state(result, phase) {
@@ -69,11 +72,15 @@ export class ToolCard {
 
   #result(result) {
     setText(this.result, pretty(textOf(result.content), false));
-    const createdAt = result.metadata?.createdAt ?? null;
+    if (result.content === this.shownMedia) return;
+    this.shownMedia = result.content;
+    this.media.replaceChildren(...mediaOf(result.content));
+  }
+
+  #showTime(createdAt) {
     if (createdAt === this.shownTime) return;
     this.shownTime = createdAt;
-    this.when.replaceChildren(timeOf(createdAt));
-    this.media.replaceChildren(...mediaOf(result.content));
+    this.when.replaceChildren(...(createdAt === undefined ? [] : [timeOf(createdAt)]));
   }
 }
 

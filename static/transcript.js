@@ -1,8 +1,9 @@
 import { textOf } from "./content.js";
 import { byId, element } from "./element.js";
 import { MessageView } from "./message-view.js";
+import { TurnEnd, wordsOfEnd } from "./turn-end.js";
 
-const SHOWN = new Set(["user", "assistant", "reasoning", "tool"]);
+const SHOWN = new Set(["user", "assistant", "reasoning", "tool", "end"]);
 const NEAR = 80;
 const LONGEST_ANNOUNCEMENT = 600;
 
@@ -106,7 +107,7 @@ export class Transcript {
       wanted.add(message.id);
       let view = this.views.get(message.id);
       if (view === undefined) {
-        view = new MessageView(message);
+        view = message.role === "end" ? new TurnEnd(message) : new MessageView(message);
         this.views.set(message.id, view);
         this.dirty.add(message);
       }
@@ -121,13 +122,14 @@ export class Transcript {
     }
   }
 
-  /** Tells a screen reader of an answer once it is finished, and never of its pieces. */
+  /** Tells a screen reader of an answer once it is finished or failed, and never of its pieces. */
   #announce(message) {
+    const ends = message.role === "end";
     const finished =
       message.role === "assistant" && !message.writing && "createdAt" in (message.metadata ?? {});
-    if (!finished || this.announced.has(message.id)) return;
+    if (!(ends || finished) || this.announced.has(message.id)) return;
     this.announced.add(message.id);
-    const text = textOf(message.content).trim();
+    const text = ends ? wordsOfEnd(message) : textOf(message.content).trim();
     if (text !== "") this.announcer.replaceChildren(element("span", {}, text.slice(0, LONGEST_ANNOUNCEMENT)));
   }
 

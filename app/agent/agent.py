@@ -1,7 +1,7 @@
 """An agent: a model with instructions and tools. A server drives it, or it is used alone in a program."""
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from importlib.metadata import version
 
@@ -147,7 +147,7 @@ class Agent:
         """The history so far, as a list of the caller's own."""
         return list(self._history)
 
-    async def run(self, given: RunInput) -> AsyncIterator[AgentEvent]:
+    async def run(self, given: RunInput) -> AsyncGenerator[AgentEvent, None]:
         """Appends the input to the agent's own history, answers it and appends what comes of it, each
         message before its event is given out. Conflict if a run is under way; ValueError if the agent has
         no model."""
@@ -180,11 +180,16 @@ class Agent:
         in `messages()`. Otherwise as `run`.
         """
         answer: Message | None = None
-        async for event in self.run(given):
-            if isinstance(event, MessageDone) and event.message.role is Role.ASSISTANT:
-                answer = event.message
-            elif isinstance(event, RunDone):
-                _refuse(event.end)
+        end = RunEnd.by(EndReason.INTERNAL_ERROR)
+        async with aclosing(self.run(given)) as events:
+            async for event in events:
+                if isinstance(event, MessageDone) and event.message.role is Role.ASSISTANT:
+                    answer = event.message
+                elif isinstance(event, RunDone):
+                    end = event.end
+        if end.status in (RunStatus.FAILED, RunStatus.STOPPED):
+            words = end.error.message if end.error else "The run was stopped before its answer was complete."
+            raise RunFailed(end.reason.value, words)
         return answer
 
     def _as_messages(self, given: RunInput) -> Sequence[Message]:
@@ -199,9 +204,3 @@ def no_model(name: str) -> str:
         f"agent {name} has no model; make it with one (Agent({name!r}, model=…)), or name it in AGENTS to "
         "have the server's"
     )
-
-
-def _refuse(end: RunEnd) -> None:
-    if end.status in (RunStatus.FAILED, RunStatus.STOPPED):
-        words = end.error.message if end.error else "The run was stopped before its answer was complete."
-        raise RunFailed(end.reason.value, words)

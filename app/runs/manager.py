@@ -163,6 +163,7 @@ class RunManager:
         stored = False
         try:
             stored = await recorder.record(begin)
+            logger.info("run %s of thread %s has ended", record.id, record.thread_id)
         except Exception:
             logger.exception("run %s: it could not be recorded", record.id)
         finally:

@@ -96,8 +96,8 @@ def _custom(entry: CustomEntry) -> dict[str, Any]:
 
 
 def size_of(rows: Iterable[Any]) -> int:
-    """How much there is to parse in rows with the columns of `CONTENT`, in characters."""
-    return sum(len(row.body) for row in rows if row.body is not None)
+    """How much there is to parse in rows with the columns of `CONTENT`: a row is one, a long body more."""
+    return sum(1 + len(row.body) // 10_000 for row in rows if row.body is not None)
 
 
 def read_entry(row: Any) -> StoredEntry:

@@ -13,7 +13,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from app.errors import InvalidInput, StorageFailed, StoreClosed
 
 T = TypeVar("T")
-PARSED_INLINE = 64_000
+PARSED_INLINE = 200
+"""Rows, about two milliseconds of parsing."""
 Unit = Callable[[Connection], T]
 """Work on one connection, within one transaction. It may be run again if it was rolled back, and has no
 effect beside the database's."""
@@ -48,7 +49,7 @@ class Database(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unread(Generic[T]):
-    """Rows that were fetched, and what makes records of them. `size` is in characters of their bodies."""
+    """Rows that were fetched, and what makes records of them. `size` is in short rows."""
 
     size: int
     parse: Callable[[], T]

@@ -15,7 +15,7 @@ from app.conversation.outcomes import EndReason, RunStatus
 from tests.agent.asking import KEY, Asked, agent_on, ask, model_at
 from tests.agent.recordings import chat
 from tests.agent.replay import Recording, provider
-from tests.agent.running import bounded, check, context, end_of, kept, texts
+from tests.agent.running import bounded, check, collect, context, end_of, kept, texts
 
 
 def public_words(asked: Asked) -> str:
@@ -215,7 +215,7 @@ async def test_a_model_that_calls_for_ever_is_stopped_and_the_next_message_works
         told = [event async for event in bounded(agent.run("hi"))]
         assert end_of(told).reason is EndReason.LOOP_LIMIT
         assert len(server.bodies) == 3
-        await agent.ask("again")
+        await collect(agent.run("again"))
         sent = server.requests[3]["messages"]
     calls = [call["id"] for message in sent for call in message.get("tool_calls", ())]
     answers = [message["tool_call_id"] for message in sent if message["role"] == "tool"]

@@ -10,11 +10,12 @@ from app.agent.agent import Agent
 from app.agent.events import AgentEvent, TextDelta
 from app.agent.limits import Limits
 from app.agent.loop import Loop, Mind
-from app.agent.models.base import CallPiece, Finished, ModelError, ModelEvent, TextPiece
+from app.agent.models.base import CallPiece, Finished, ModelError, ModelEvent, ServerCall, TextPiece
 from app.agent.models.scripted import CUT, Reply, ScriptedModel
 from app.agent.prompt import Prompt
 from app.agent.toolbox import Toolbox
 from app.clock import Instant
+from app.conversation.blocks import ToolCall
 from app.conversation.messages import Role, StopReason, Usage
 from app.conversation.outcomes import EndReason, RunStatus
 from app.errors import RunFailed
@@ -90,6 +91,41 @@ async def test_calls_of_an_answer_that_failed_are_answered_and_not_run() -> None
     assert "not run" in result.join_text()
 
 
+async def test_an_end_that_a_failed_try_told_is_not_the_end_of_the_next() -> None:
+    spent = Finished(StopReason.LENGTH, usage=Usage(input_tokens=3))
+
+    class Failing:
+        provider = name = "failing"
+        inputs: frozenset[str] = frozenset()
+        tries = 0
+
+        async def stream(self, prompt: Prompt) -> AsyncIterator[ModelEvent]:
+            self.tries += 1
+            if self.tries == 1:
+                yield spent
+                raise busy()
+            yield TextPiece("cut in the mid")
+
+    told = await answer(Agent("bot", model=Failing(), limits=QUICK), "go")
+    (message,) = kept(told)
+    assert message.join_text() == "cut in the mid"
+    assert message.stop_reason is StopReason.ERROR
+    assert message.usage is None
+    assert end_of(told).reason is EndReason.MODEL_ERROR
+    assert end_of(told).usage == (("failing", "failing", Usage(input_tokens=3)),)
+
+
+async def test_a_call_without_a_name_is_answered_like_any_other() -> None:
+    server_side = ServerCall("s", "", "{}", "web_search")
+    model = ScriptedModel([[CallPiece("0", "{}", name="", call_id="a"), server_side], "sorry"])
+    told = await answer(Agent("bot", model=model, tools=[weather]), "go")
+    message, result, last = kept(told)
+    assert [block.name for block in message.content if isinstance(block, ToolCall)] == ["unknown"] * 2
+    assert result.tool_name == "unknown"
+    assert "no tool named unknown" in result.join_text()
+    assert last.join_text() == "sorry"
+
+
 async def test_a_failure_in_a_later_turn_keeps_the_finished_work() -> None:
     model = ScriptedModel([["Looking.", CALL], [ModelError("Gone.")]])
     told = await answer(Agent("bot", model=model, tools=[weather]), "go")
@@ -100,8 +136,10 @@ async def test_a_failure_in_a_later_turn_keeps_the_finished_work() -> None:
 async def test_a_conversation_goes_on_after_a_failure() -> None:
     model = ScriptedModel([["half", CALL, CUT], "whole"])
     agent = Agent("bot", model=model, tools=[weather])
-    with pytest.raises(RunFailed):
+    with pytest.raises(RunFailed, match="lost before its answer was complete") as failed:
         await agent.ask("one")
+    assert failed.value.code == "model_error"
+    assert texts(agent.messages())[1] == "half"
     final = await agent.ask("two")
     assert final is not None
     assert final.join_text() == "whole"

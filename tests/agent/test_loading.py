@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.agent.agent import Agent
-from app.agent.loading import load_agents
+from app.agent.loading import check_agents, load_agents
 from app.agent.models.demo import DemoModel
 from app.errors import StartupRefused
 
@@ -77,3 +77,11 @@ def test_what_cannot_be_used_is_refused_by_the_settings_name(module: str, spec: 
     with pytest.raises(StartupRefused, match="AGENTS") as refused:
         load_agents(spec.format(m=module), DemoModel())
     assert words in refused.value.public
+
+
+def test_agents_given_as_objects_have_models_of_their_own() -> None:
+    agents = {"one": Agent("one", model=DemoModel()), "two": Agent("two")}
+    with pytest.raises(StartupRefused, match="agent two has no model"):
+        check_agents(agents)
+    del agents["two"]
+    assert check_agents(agents) is agents

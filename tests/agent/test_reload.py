@@ -18,6 +18,7 @@ from app.conversation.messages import (
 from tests.agent.asking import get_time, get_weather, model_at
 from tests.agent.recordings import chat, messages
 from tests.agent.replay import Provider, Recording, provider
+from tests.agent.running import collect
 
 PICTURE = Image(source=DataSource(value="iVBORw0KGgo=", mime_type="image/png"))
 
@@ -35,8 +36,8 @@ async def same_request(server: Provider, spec: str, history: list[Message]) -> b
     """Asks on, once with this history and once with the reloaded one."""
     asked = user_message("and now?")
     async with model_at(server.address, spec) as model:
-        await agent(model, history).ask(asked)
-        await agent(model, reloaded(history)).ask(asked)
+        await collect(agent(model, history).run(asked))
+        await collect(agent(model, reloaded(history)).run(asked))
     before, after = server.bodies[-2:]
     assert before == after
     return before
@@ -58,8 +59,8 @@ async def same_request(server: Provider, spec: str, history: list[Message]) -> b
 async def test_a_conversation_that_was_had_is_sent_alike(spec: str, recordings: list[Recording]) -> None:
     async with provider(*recordings) as server, model_at(server.address, spec) as model:
         first = agent(model, [])
-        await first.ask("hi")
-        await first.ask("weather?")
+        await collect(first.run("hi"))
+        await collect(first.run("weather?"))
         had = len(server.bodies)
         body = await same_request(server, spec, first.messages())
         assert len(server.bodies) == had + 2

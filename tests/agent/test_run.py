@@ -1,6 +1,7 @@
 """An agent used alone: its history, the order of things, the times."""
 
 import asyncio
+import logging
 
 import pytest
 
@@ -10,7 +11,7 @@ from app.agent.models.base import CallPiece, Finished, ServerCall, TextPiece, Th
 from app.agent.models.scripted import ScriptedModel
 from app.conversation.blocks import Text, Thinking, ToolCall
 from app.conversation.messages import Message, Role, StopReason, Usage, assistant_message, user_message
-from app.conversation.outcomes import EndReason
+from app.conversation.outcomes import EndReason, RunEnd
 from app.errors import Conflict
 from tests.agent.running import QUICK, StepClock, answer, bounded, collect, context, end_of, kept, texts
 
@@ -102,10 +103,17 @@ async def test_two_runs_at_once_over_one_history_are_refused() -> None:
     assert texts(agent.messages()) == ["one", "a", "three", "b"]
 
 
-async def test_an_agent_without_a_model_says_so_and_takes_one_later() -> None:
+async def test_an_agent_without_a_model_says_so_and_takes_one_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     agent = Agent("bot", tools=[weather], instructions="Short.")
+    with caplog.at_level(logging.ERROR):
+        told = await answer(agent, "hi")
+    assert end_of(told) == RunEnd.by(EndReason.INTERNAL_ERROR)
+    assert "agent bot has no model; make it with one" in caplog.text
     with pytest.raises(ValueError, match="no model"):
-        agent.respond(context("hi"))
+        await agent.ask("hi")
+    assert agent.messages() == []
     model = ScriptedModel(["hello"], inputs=frozenset({"image"}))
     other = agent.with_model(model)
     assert other.accepts() == {"image"}

@@ -192,6 +192,25 @@ async def test_a_tool_error_is_read_by_the_model_and_any_other_exception_is_only
 
 
 @pytest.mark.requirement("AGT-13")
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+@pytest.mark.parametrize("threaded", [False, True])
+async def test_a_tool_that_raises_what_ends_programs_or_tasks_fails_alone(
+    kind: type[BaseException], threaded: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def leaving() -> str:
+        raise kind
+
+    def leaving_thread() -> str:
+        raise kind
+
+    with caplog.at_level(logging.ERROR):
+        result = await call(leaving_thread if threaded else leaving)
+    assert result.is_error
+    assert result.join_text() == f"Tool {'leaving_thread' if threaded else 'leaving'} failed."
+    assert kind.__name__ in caplog.text
+
+
+@pytest.mark.requirement("AGT-13")
 @pytest.mark.parametrize("stubborn", [False, True])
 async def test_a_tool_that_takes_too_long_becomes_an_error(stubborn: bool) -> None:
     release = asyncio.Event()

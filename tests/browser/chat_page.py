@@ -64,6 +64,10 @@ class ChatPage:
     def cards(self) -> Locator:
         return self.page.locator("details.tool")
 
+    def ends(self) -> Locator:
+        """The marks at turns that failed or were stopped."""
+        return self.page.locator("li.turn-end")
+
     def notice(self) -> Locator:
         return self.page.locator(".notice:visible")
 

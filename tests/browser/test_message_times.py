@@ -1,5 +1,6 @@
 """When it was said, and by whom."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -70,6 +71,35 @@ async def test_every_message_and_tool_result_shows_the_time_that_is_stored(
         await expect(feet.first).to_be_visible()
         year = stored[result["id"]][:4]
         assert year in (await feet.first.get_attribute("title") or "")
+        await chat_page.page.reload()
+
+
+@pytest.mark.requirement("UI-02")
+async def test_a_message_of_calls_alone_shows_one_time_a_call(
+    open_chat: OpenChat, chat_page: ChatPage
+) -> None:
+    gate = asyncio.Event()
+
+    async def wait() -> str:
+        """Waits."""
+        await gate.wait()
+        return "waited"
+
+    chat = await open_chat([CallPiece("0", "{}", name="wait", call_id="c")], "Done.", tools=[wait])
+    await chat_page.open(chat.base_url)
+    await chat_page.say("Wait.")
+    times = chat_page.answers().first.locator(".time:visible")
+    await expect(chat_page.cards()).to_contain_text("running…")
+    await expect(times).to_have_count(1)
+    (call,) = [one for one in await chat.messages(chat_page.thread_id()) if one["role"] == "assistant"]
+    assert await instants(times) == [call["metadata"]["createdAt"]]
+    gate.set()
+    for _ in range(2):
+        await chat_page.sees("Done.")
+        await chat_page.idle()
+        messages = await chat.messages(chat_page.thread_id())
+        result = next(one for one in messages if one["role"] == "tool")
+        assert await instants(times) == [result["metadata"]["createdAt"]]
         await chat_page.page.reload()
 
 

@@ -36,13 +36,62 @@ async def test_an_error_is_said_in_its_public_words_and_the_next_message_works(
     chat = await open_chat(["Until here", ModelError("The model is out of paper.")], "It works again.")
     await chat_page.open(chat.base_url)
     await chat_page.say("Print.")
-    await chat_page.told("The model is out of paper.")
+    await expect(chat_page.ends()).to_have_text("This answer failed: The model is out of paper.")
     await chat_page.idle()
-    await expect(chat_page.answers()).to_contain_text("Incomplete: the answer broke off with an error.")
+    await expect(chat_page.page.locator("[aria-live=polite]")).to_contain_text("out of paper")
+    await expect(chat_page.answers()).to_contain_text("Incomplete: the answer broke off here.")
     await chat_page.ask("And now?")
     await chat_page.sees("It works again.")
     await expect(chat_page.notice()).to_have_count(0)
     assert await chat_page.texts("user") == ["Print.", "And now?"]
+
+
+@pytest.mark.requirement("UI-01")
+async def test_a_turn_that_failed_or_was_stopped_without_words_is_marked_at_its_place(
+    open_chat: OpenChat, chat_page: ChatPage
+) -> None:
+    never = asyncio.Event()
+    chat = await open_chat([ModelError("The model is out of paper.")], [never], "Here it is.")
+    await chat_page.open(chat.base_url)
+    await chat_page.say("Print.")
+    await expect(chat_page.ends()).to_have_count(1)
+    await chat_page.idle()
+    await chat_page.say("Print again.")
+    await chat_page.page.get_by_role("button", name="Stop").click()
+    await expect(chat_page.ends()).to_have_count(2)
+    await chat_page.idle()
+    await chat_page.ask("Once more.")
+    for _ in range(2):
+        await chat_page.sees("Here it is.")
+        shown = chat_page.page.locator("li.message > .words:visible, li.turn-end")
+        await expect(shown).to_have_text(
+            [
+                "Print.",
+                "This answer failed: The model is out of paper.",
+                "Print again.",
+                "Stopped",
+                "Once more.",
+                "Here it is.",
+            ]
+        )
+        await expect(chat_page.notice()).to_have_count(0)
+        await chat_page.page.reload()
+
+
+@pytest.mark.requirement("UI-01")
+async def test_a_failure_is_said_to_who_reads_further_up(open_chat: OpenChat, chat_page: ChatPage) -> None:
+    gate = asyncio.Event()
+    long = "\n".join(f"line {number}" for number in range(100))
+    chat = await open_chat(long, [gate, ModelError("The model is out of paper.")])
+    await chat_page.open(chat.base_url)
+    await chat_page.ask("Print.")
+    await chat_page.say("And again.")
+    await expect(chat_page.page.get_by_role("button", name="Stop")).to_be_visible()
+    await chat_page.page.get_by_role("region", name="Conversation").hover()
+    await chat_page.page.mouse.wheel(0, -1000)
+    await expect(chat_page.page.get_by_role("button", name="Jump to the latest")).to_be_visible()
+    gate.set()
+    await chat_page.told("The model is out of paper.")
 
 
 @pytest.mark.requirement("UI-01")

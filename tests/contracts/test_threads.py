@@ -21,8 +21,10 @@ from tests.contracts.turns import (
     claim_of,
     instant,
     new,
+    said,
     save_of,
     turn,
+    whole,
 )
 
 
@@ -233,7 +235,19 @@ async def test_deletion_takes_runs_entries_and_hidden_children_along(store: SqlS
     assert await store.run_entries(NS, "r1") == []
     assert await store.get_run(NS, "below", "r3") is None
     assert not await store.delete_thread(NS, "t")
-    await turn(store, "r1", thread_id="t")
+
+
+async def test_the_run_ids_of_a_deleted_thread_can_be_used_again(store: SqlStore):
+    hidden = attributes(hidden=True, parent_thread_id="t")
+    await turn(store, "r1", thread_id="t", title="First")
+    await turn(store, "r2", thread_id="child", thread=hidden)
+    assert await store.delete_thread(NS, "t")
+    await turn(store, "r1", thread_id="another")
+    again = await turn(store, "r2", thread_id="t")
+    assert again.previous_run_id is None
+    assert said(await store.transcript(NS, "t")) == whole("r2")
+    assert said(await store.transcript(NS, "another")) == whole("r1")
+    assert (await get(store)).title is None
 
 
 async def test_a_thread_with_a_live_run_below_it_is_not_deleted(store: SqlStore):

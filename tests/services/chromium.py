@@ -3,12 +3,13 @@
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Page, async_playwright
 
 from tests.services.missing import missing
 from tests.services.node import Node, NotInstalled, find_node, npm_ci
@@ -25,6 +26,10 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+START_BOUND = 30.0
+"""Seconds that the start of the browser may take."""
+END_BOUND = 10.0
+"""Seconds after which its end is forced."""
 # The package takes its shared libraries along only where it believes to run on this platform.
 _LAMBDA = {"AWS_EXECUTION_ENV": "AWS_Lambda_nodejs22.x"}
 _FONTS = """<?xml version="1.0"?>
@@ -89,24 +94,54 @@ def chromium() -> Chromium:
     missing(what, way_out)
 
 
-@pytest.fixture
-async def browser(chromium: Chromium) -> AsyncIterator[Browser]:
-    """A fresh browser for one test."""
-    async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(
-            executable_path=chromium.executable, args=FLAGS, env={**os.environ, **chromium.env}
+@pytest.fixture(scope="session")
+def devtools(chromium: Chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of one running browser. Starting it takes longer than most tests of a page, so all share
+    it: what a test may leave behind is in its own context, which ends with it."""
+    profile = tmp_path_factory.mktemp("chromium")
+    log = profile / "output.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [chromium.executable, *FLAGS, "--remote-debugging-port=0", f"--user-data-dir={profile}"],
+            env={**os.environ, **chromium.env},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
+    with process:
         try:
-            yield started
+            yield _address(process, profile / "DevToolsActivePort", log)
         finally:
-            await started.close()
+            process.terminate()
+            try:
+                process.wait(END_BOUND)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _address(process: "subprocess.Popen[bytes]", told: Path, log: Path) -> str:
+    """Waits until the browser has written where it listens: a port and a path, a line each."""
+    until = monotonic() + START_BOUND
+    while monotonic() < until and process.poll() is None:
+        if told.exists() and len(lines := told.read_text().splitlines()) == 2:
+            return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
+        sleep(0.02)
+    raise NotInstalled(f"Chromium does not start: {log.read_text(errors='replace').strip()[-600:]}")
 
 
 @pytest.fixture
-async def page(browser: Browser) -> AsyncIterator[Page]:
-    """An empty page. The test fails if a script on it throws."""
-    opened = await browser.new_page()
-    thrown: list[str] = []
-    opened.on("pageerror", lambda error: thrown.append(str(error)))
-    yield opened
+async def page(devtools: str) -> AsyncIterator[Page]:
+    """An empty page in a fresh context: no cookie, storage or cache of another test. The test fails if a
+    script on it throws."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.connect_over_cdp(devtools)
+        context = await browser.new_context()
+        opened = await context.new_page()
+        thrown: list[str] = []
+        opened.on("pageerror", lambda error: thrown.append(str(error)))
+        try:
+            yield opened
+        finally:
+            await context.close()
+            await browser.close()  # ends the connection alone
     assert not thrown, f"the page threw: {thrown}"

@@ -1,6 +1,7 @@
 """What the databases refuse by themselves, whoever asks."""
 
 import sqlite3
+import traceback
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from app.conversation.messages import user_message
+from app.errors import AppError
 from app.store.opening import open_store
 from tests.contracts.turns import NS, claim_of, turn
 from tests.services.postgres import PostgresServer
@@ -59,4 +62,25 @@ async def test_the_database_itself_lets_one_run_of_a_thread_run(
     with pytest.raises(REFUSALS, match=r"(?i)unique"):
         execute(insert % ("r1", "completed"))
     execute(insert % ("r2", "completed"))
+    await store.close()
+
+
+@pytest.mark.requirement("SEC-05")
+async def test_what_was_said_is_in_no_error_of_a_database_that_refuses_it(
+    database: tuple[str, Execute], tmp_path: Path
+):
+    url, execute = database
+    store = await open_store(url, tmp_path)
+    said = user_message("my password is hunter2", sender_id="hunter2", id="m1")
+    claim = claim_of("r1", said, state={"secret": "hunter2"})
+    if url.startswith("sqlite"):
+        breakages = ["CREATE TRIGGER no BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no'); END"]
+    else:
+        breakages = ["ALTER TABLE entries ADD CHECK (kind <> 'message')"]
+    for breakage in (*breakages, "ALTER TABLE entries RENAME TO lost"):
+        execute(breakage)
+        with pytest.raises(AppError) as failed:
+            await store.claim(claim)
+        assert failed.value.__cause__ is not None
+        assert "hunter2" not in "".join(traceback.format_exception(failed.value))
     await store.close()

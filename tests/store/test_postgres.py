@@ -1,6 +1,9 @@
 """What only PostgreSQL can do to a store: drop its connections, and give its database to another."""
 
 import asyncio
+import os
+import re
+import socket
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
@@ -62,14 +65,21 @@ async def test_a_store_goes_on_after_its_connections_were_lost(
 
 
 async def test_a_store_whose_database_was_taken_over_writes_nothing(
-    store: SqlStore, drop_connections: Drop, postgres_url: str, tmp_path: Path
+    store: SqlStore,
+    drop_connections: Drop,
+    postgres_url: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ):
     await turn(store, "r1")
     await asyncio.to_thread(drop_connections)
     async with asyncio.timeout(10):
         successor = await open_store(postgres_url, tmp_path)
-    with pytest.raises(StorageFailed, match="taken over"):
+    with pytest.raises(StorageFailed, match="taken over") as refused:
         await turn(store, "r2")
+    owner = f"verbatim {os.getpid()} on {socket.gethostname()}"[:63]
+    assert owner in caplog.text
+    assert not {str(os.getpid()), socket.gethostname()} & set(re.findall(r"[\w.-]+", refused.value.public))
     await turn(successor, "r3")
     await successor.close()
     assert [run.id for run in await store.runs(NS, "t")] == ["r1", "r3"]

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, Engine, event, text
 
 from app.errors import StorageFailed, StoreClosed
 from app.store.engine import sqlite_writer
@@ -34,6 +35,10 @@ def onlooker(path: Path) -> Iterator[sqlite3.Connection]:
 def seen(onlooker: sqlite3.Connection) -> list[str]:
     """What another connection sees."""
     return [word for (word,) in onlooker.execute("SELECT word FROM words ORDER BY rowid")]
+
+
+class Panic(BaseException):
+    """What a unit may raise beside an Exception."""
 
 
 class Saying:
@@ -164,3 +169,78 @@ async def test_a_commit_is_on_the_disk_before_anybody_hears_of_it(path: Path):
 
     assert await writer.run(settings) == ["wal", 2, 1]
     await writer.close()
+
+
+@pytest.mark.parametrize("error", [Panic(), SystemExit(3), KeyboardInterrupt(), StopIteration()])
+async def test_whatever_a_unit_raises_its_caller_hears_of_it_and_the_next_one_is_stored(
+    path: Path, onlooker: sqlite3.Connection, error: BaseException
+):
+    writer = Writer(sqlite_writer(path))
+
+    def breaks(connection: Connection) -> None:
+        connection.execute(text("INSERT INTO words VALUES ('lost')"))
+        raise error
+
+    async with asyncio.timeout(10):
+        with pytest.raises(StorageFailed) as alone:
+            await writer.run(breaks)
+        assert alone.value.__cause__ is error
+        gate = Saying("gate", waits=True)
+        tasks = [asyncio.create_task(writer.run(gate))]
+        await asyncio.to_thread(gate.reached.wait, 10)
+        units = [Saying("a"), breaks, Saying("b")]
+        tasks += [asyncio.create_task(writer.run(unit)) for unit in units]  # pyright: ignore[reportArgumentType]
+        await asyncio.sleep(0)
+        gate.go_on.set()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results] == [str, str, StorageFailed, str]
+    assert seen(onlooker) == ["gate", "a", "b"]
+    await writer.close()
+
+
+class Dying(Writer):
+    """A writer whose thread ends in the middle of its second group."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._groups = 0
+        super().__init__(engine)
+
+    def _commit(self, group: list[Any]) -> None:
+        self._groups += 1
+        if self._groups > 1:
+            raise Panic
+        super()._commit(group)
+
+
+async def test_nobody_waits_for_a_thread_that_has_ended(path: Path, caplog: pytest.LogCaptureFixture):
+    writer = Dying(sqlite_writer(path))
+    gate = Saying("gate", waits=True)
+    tasks = [asyncio.create_task(writer.run(gate))]
+    await asyncio.to_thread(gate.reached.wait, 10)
+    tasks += [asyncio.create_task(writer.run(Saying(f"{n}"))) for n in range(300)]
+    await asyncio.sleep(0)
+    gate.go_on.set()
+    async with asyncio.timeout(10):
+        first, *others = await asyncio.gather(*tasks, return_exceptions=True)
+        with pytest.raises(StoreClosed):
+            await writer.run(Saying("late"))
+        await writer.close()
+    assert first == "gate"
+    assert {type(result) for result in others} == {StoreClosed}
+    assert "Panic" in caplog.text
+
+
+async def test_an_engine_that_cannot_be_disposed_of_keeps_nobody_from_closing(
+    path: Path, caplog: pytest.LogCaptureFixture
+):
+    engine = sqlite_writer(path)
+
+    def refuse(engine: Engine) -> None:
+        raise OSError("the disk is gone")
+
+    event.listen(engine, "engine_disposed", refuse)
+    writer = Writer(engine)
+    await writer.run(Saying("a"))
+    async with asyncio.timeout(10):
+        await writer.close()
+    assert "the disk is gone" in caplog.text
