@@ -115,6 +115,15 @@ class StorageFailed(AppError):
     status = 503
 
 
+class OutcomeUnknown(StorageFailed):
+    """The answer to a COMMIT was lost, so the unit was stored whole or not at all. `result` is what it
+    would have returned."""
+
+    def __init__(self, result: object) -> None:
+        super().__init__("The database broke off while this was stored. It may or may not have been stored.")
+        self.result = result
+
+
 class StartupRefused(AppError):
     """The server must not start like this: the message says what is wrong and the way out."""
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from time import monotonic
 from typing import TypedDict
 
@@ -12,7 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from app import __version__
 from app.agent.context import Runnable
-from app.agent.loading import load_agents
+from app.agent.loading import check_agents, load_agents
 from app.agent.models.providers import ProviderKeys, close_model, make_model
 from app.agui.hydrate import WireRenderer
 from app.agui.translate import Translator
@@ -20,13 +21,16 @@ from app.api import agents as agent_routes
 from app.api import health, history, problems, runs, threads
 from app.api.deps import Services
 from app.api.door import Door
+from app.api.openapi import PROBLEMS, describe
 from app.api.page import page
 from app.api.refusal import PlainRefusal
 from app.clock import Clock, SystemClock
+from app.errors import StartupRefused, StorageFailed
 from app.runs.log_memory import LogShelf
 from app.runs.manager import RunManager
 from app.runs.recovery import settle_abandoned
 from app.settings import Settings, read_settings
+from app.store.adapter import Store
 from app.store.opening import open_store
 
 TICK_SECONDS = 5.0
@@ -62,8 +66,9 @@ def create_app(
     app = FastAPI(title="Verbatim", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     problems.install(app)
     for router in (agent_routes.router, threads.router, history.router, runs.router, health.router):
-        app.include_router(router)
-    app.router.routes.append(page())
+        app.include_router(router, responses=PROBLEMS)
+    app.router.routes.extend(page())
+    app.openapi = partial(describe, app)
     app.add_middleware(PlainRefusal)
     app.add_middleware(Door, loopback_only=not settings.allow_unauthenticated, origins=settings.cors_origins)
     if settings.cors_origins:
@@ -83,11 +88,11 @@ async def _services(
 ) -> AsyncGenerator[Services]:
     """Opens everything, in an order in which what is refused is refused before anything is touched."""
     async with AsyncExitStack() as stack:
-        agents = given if given is not None else await _agents(settings, stack)
+        agents = check_agents(given) if given is not None else _agents(settings, stack)
         store = await open_store(settings.database_url, settings.data_dir)
         stack.push_async_callback(store.close)
         renderer = WireRenderer()
-        await settle_abandoned(store, renderer, clock)
+        await _settle(store, renderer, clock)
         shelf = LogShelf(settings.log_retention_seconds, settings.log_max_bytes, monotonic)
         manager = RunManager(
             store=store,
@@ -101,7 +106,17 @@ async def _services(
         yield Services(settings, clock, store, manager, agents)
 
 
-async def _agents(settings: Settings, stack: AsyncExitStack) -> Mapping[str, Runnable]:
+async def _settle(store: Store, renderer: WireRenderer, clock: Clock) -> None:
+    try:
+        await settle_abandoned(store, renderer, clock)
+    except StorageFailed as error:
+        raise StartupRefused(
+            "Runs that the last stop cut could not be ended, for the database refuses to write. "
+            "See that it can (free space, permissions) and start again."
+        ) from error
+
+
+def _agents(settings: Settings, stack: AsyncExitStack) -> Mapping[str, Runnable]:
     keys = ProviderKeys(
         openai_api_key=_secret(settings.openai_api_key),
         openai_base_url=settings.openai_base_url,

@@ -6,6 +6,7 @@ URLs keep their usual names. What is wrong, or unknown with our prefix, is refus
 
 import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -25,6 +26,7 @@ from pydantic_core import ErrorDetails
 from app.errors import StartupRefused
 
 PREFIX = "VERBATIM_"
+_ORIGIN = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?", re.ASCII)
 _PROVIDER_NAMES = ("openai_api_key", "openai_base_url", "anthropic_api_key", "anthropic_base_url")
 
 
@@ -66,8 +68,7 @@ class Settings(BaseModel):
     @classmethod
     def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for origin in value:
-            scheme, _, rest = origin.partition("://")
-            if scheme not in ("http", "https") or not rest or "/" in rest or "*" in rest:
+            if _ORIGIN.fullmatch(origin) is None:
                 raise ValueError("each origin is scheme://host[:port], without a path or wildcard")
         return value
 

@@ -98,8 +98,7 @@ class ChatPage {
       },
       connection: (state, retry) => this.notices.connected(state, retry),
       ended: (event) => this.#ended(event),
-      lost: (event) =>
-        this.notices.error(`${event.message ?? ""} The unfinished words that stood here were lost.`.trim()),
+      lost: () => this.notices.error("The answer broke off, and its unfinished words were lost."),
       broke: (problem) => this.notices.error(wordsFor(problem)),
       news: () => void this.threads.refresh(),
     };

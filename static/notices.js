@@ -12,12 +12,11 @@ export class Notices {
 
   /** Says what went wrong. Plain words only. */
   error(words) {
-    this.#say("error", words, "alert");
-  }
-
-  /** Says what happened where nothing is wrong. */
-  tell(words) {
-    this.#say("plain", words, "status");
+    const close = element("button", { class: "button quiet", type: "button" }, "Dismiss");
+    close.addEventListener("click", () => this.clear());
+    this.current.replaceChildren(
+      element("div", { class: "notice error", role: "alert" }, element("span", {}, words), close),
+    );
   }
 
   clear() {
@@ -34,14 +33,6 @@ export class Notices {
     const again = element("button", { class: "button quiet", type: "button" }, "Try now");
     again.addEventListener("click", retry);
     this.connection.replaceChildren(element("span", {}, "The connection is lost. Trying again…"), again);
-  }
-
-  #say(kind, words, role) {
-    const close = element("button", { class: "button quiet", type: "button" }, "Dismiss");
-    close.addEventListener("click", () => this.clear());
-    this.current.replaceChildren(
-      element("div", { class: `notice ${kind}`, role }, element("span", {}, words), close),
-    );
   }
 }
 

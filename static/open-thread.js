@@ -13,7 +13,7 @@ const RELOAD_PAUSE = 100;
  * The thread that the page shows: its messages, and the run that is live on it.
  *
  * `listener` hears `changed(message)`, `reset()`, `running(runId|null)`, `connection(state, retry)`,
- * `ended(event)`, `lost(event)` when words of the run that ended were shown but not stored and are gone now,
+ * `ended(event)`, `lost()` when words of the run that ended were shown but not stored and are gone now,
  * `broke(problem)` when following is refused for good, and `news()` when a list of threads would show something
  * else now.
  */
@@ -226,15 +226,15 @@ export class OpenThread {
         this.#tell("news");
       }
     }
-    if (last !== null && (wasLost || !isWhole(last))) await this.#settle(runId, last);
+    if (last !== null && (wasLost || !isWhole(last))) await this.#settle(runId);
   }
 
   /** What was streamed may not be what is stored, if the run broke off or a part of its stream was missed. */
-  async #settle(runId, last) {
+  async #settle(runId) {
     const page = await this.#reach(() => this.#page({ runId, limit: 1 }));
     if (page === undefined) return;
     this.#tell("connection", "open", () => {});
-    if (this.conversation.settle(runId, page.messages)) this.#tell("lost", last);
+    if (this.conversation.settle(runId, page.messages)) this.#tell("lost");
   }
 
   #setRun(runId) {

@@ -29,12 +29,12 @@ def load_agents(spec: str, model: Model, instructions: str = "") -> dict[str, Ru
             for agent in _agents_at(place):
                 _check_name(agent.name, place)
                 if agent.name in agents:
-                    raise StartupRefused(f"AGENTS: two agents are named {agent.name}; rename one.")
+                    raise StartupRefused(f"VERBATIM_AGENTS: two agents are named {agent.name}; rename one.")
                 agents[agent.name] = _with_model(agent, model)
     if agents:
         return agents
     if spec.strip(" ,"):
-        raise StartupRefused(f"AGENTS: {spec} holds no agent.")
+        raise StartupRefused(f"VERBATIM_AGENTS: {spec} holds no agent.")
     built_in = assistant(model, instructions)
     return {built_in.name: built_in}
 
@@ -52,10 +52,10 @@ def _agents_at(place: str) -> list[Runnable]:
     module_name, colon, attribute = place.partition(":")
     if not colon or not module_name or not attribute:
         raise StartupRefused(
-            f"AGENTS: {place} is not of the form module:attribute, such as my_agents:agents."
+            f"VERBATIM_AGENTS: {place} is not of the form module:attribute, such as my_agents:agents."
         )
     if not hasattr(module := _import(module_name, place), attribute):
-        raise StartupRefused(f"AGENTS: module {module_name} has no attribute {attribute}.")
+        raise StartupRefused(f"VERBATIM_AGENTS: module {module_name} has no attribute {attribute}.")
     found: object = getattr(module, attribute)
     if isinstance(found, Mapping):
         found = list(cast(Mapping[object, object], found).values())
@@ -71,21 +71,24 @@ def _import(name: str, place: str) -> object:
         return importlib.import_module(name)
     except Exception as error:
         raise StartupRefused(
-            f"AGENTS: {place} cannot be imported: {type(error).__name__}: {error}"
+            f"VERBATIM_AGENTS: {place} cannot be imported: {type(error).__name__}: {error}"
         ) from error
 
 
 def _as_agent(item: object, place: str) -> Runnable:
     if isinstance(item, type) or not all(hasattr(item, member) for member in _MEMBERS):
         raise StartupRefused(
-            f"AGENTS: {place} holds {type(item).__name__}, which is no agent: it needs {', '.join(_MEMBERS)}."
+            f"VERBATIM_AGENTS: {place} holds {type(item).__name__}, which is no agent: "
+            f"it needs {', '.join(_MEMBERS)}."
         )
     return cast(Runnable, item)
 
 
 def _check_name(name: object, place: str) -> None:
     if not isinstance(name, str) or not is_id(name):
-        raise StartupRefused(f"AGENTS: {place} holds an agent with the name {name!r}, which cannot be used.")
+        raise StartupRefused(
+            f"VERBATIM_AGENTS: {place} holds an agent with the name {name!r}, which cannot be used."
+        )
 
 
 def _with_model(agent: Runnable, model: Model) -> Runnable:

@@ -9,6 +9,7 @@ from ag_ui.core import RunAgentInput, UserMessage
 from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from app.agui.encoding import encode
 from app.agui.fields import PROTOCOL_NAMES, field_path
 from app.agui.options import Options, read_options
 from app.agui.parts import block_of, keep_known
@@ -17,6 +18,10 @@ from app.conversation.ids import check_id
 from app.errors import InvalidInput
 
 MOST_MESSAGES = 10_000
+MOST_EXTRAS = 1_000
+"""The most tools, and the most items of context."""
+LARGEST_STATE = 1024 * 1024
+"""Bytes of the state as JSON: every client of the thread is sent all of it."""
 ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "reasoning", "activity"})
 
 _NOTHING_ASKED = Options()
@@ -75,6 +80,7 @@ def read_run_input(body: JsonValue) -> RunInput:
     """
     if not isinstance(body, dict):
         raise InvalidInput("The body must be a JSON object.", field="body")
+    _check_sizes(body)
     envelope = _envelope(body)
     if envelope.resume:
         raise InvalidInput("This server has no interrupts to resume yet.", field="resume")
@@ -93,6 +99,15 @@ def read_run_input(body: JsonValue) -> RunInput:
         conversation=forwarded.get("conversation") if isinstance(forwarded, dict) else None,
         dropped_parts=dropped,
     )
+
+
+def _check_sizes(body: Mapping[str, JsonValue]) -> None:
+    for name in ("tools", "context", "resume"):
+        given = body.get(name)
+        if isinstance(given, list) and len(given) > MOST_EXTRAS:
+            raise InvalidInput(f"A request holds at most {MOST_EXTRAS} {name}.", field=name)
+    if len(encode(body.get("state"))) > LARGEST_STATE:
+        raise InvalidInput(f"The state has at most {LARGEST_STATE} bytes.", field="state")
 
 
 def _envelope(body: Mapping[str, JsonValue]) -> RunAgentInput:

@@ -3,6 +3,7 @@
 The history is the server's. A client's list tells what it has seen; only its new user messages add to it.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,6 +22,8 @@ from app.conversation.messages import Injected, Message, user_message
 from app.errors import InvalidInput
 from app.store.adapter import KEEP, HeadRecord, Keep
 
+_OURS = re.compile(r"think_[0-9a-f]{32}")
+"""Ids of reasoning, which stand in a client's list beside those of messages and must not be taken."""
 _CONTEXT = "context"
 """The origin of the reminder that carries a client's context, and the name of its digest in a run's meta."""
 
@@ -133,6 +136,8 @@ def _is_of_the_branch(said: Said, known: Mapping[str, str]) -> bool:
 
 def _accept(said: Said, sender_id: str | None, accepts: frozenset[str], clock: Clock) -> Message:
     """The message as it will be stored. Blank text is no content: no provider takes it."""
+    if output_owner(said.id) is not None or _OURS.fullmatch(said.id):
+        raise InvalidInput("This id is of the kind that the server makes.", field=f"messages/{said.index}/id")
     field = f"messages/{said.index}/content"
     blocks: list[Text | Media] = []
     for number, block in enumerate(said.blocks):

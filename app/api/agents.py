@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from ag_ui.core import RunAgentInput
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.agui.input import read_run_input
 from app.api.deps import Caller, Serving
 from app.api.door import body_of
-from app.api.turns import EVENT_STREAM, follow_run, run_headers, start_turn
+from app.api.openapi import EVENT_STREAM, RUN_INPUT
+from app.api.turns import follow_run, run_headers, start_turn
 
 router = APIRouter(tags=["agents"])
 
@@ -33,13 +33,8 @@ async def read_capabilities(services: Serving, agent: str) -> dict[str, Any]:
 @router.post(
     "/agents/{agent}/run",
     response_class=Response,
-    responses=EVENT_STREAM,  # pyright: ignore[reportArgumentType]
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": RunAgentInput.model_json_schema(by_alias=True)}},
-        }
-    },
+    responses=EVENT_STREAM,
+    openapi_extra=RUN_INPUT,
 )
 async def run_agent(request: Request, services: Serving, principal: Caller, agent: str) -> Response:
     """Takes an AG-UI RunAgentInput and streams the run's events.

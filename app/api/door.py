@@ -5,9 +5,10 @@ a server on this machine; so only loopback host names are answered, a foreign Or
 must be declared as JSON, which a browser does not send across origins without asking first.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -18,6 +19,7 @@ from app.api.problems import problem, problem_of
 from app.errors import AppError
 from app.settings import is_loopback
 
+_HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?", re.ASCII)
 MAX_BODY_BYTES = 16 * 1024 * 1024
 JSON_KEY = "verbatim.json"
 """Where in the scope the parsed body stands."""
@@ -55,16 +57,20 @@ class Door:
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if self._loopback_only and not is_loopback(_name(host)):
+        if self._loopback_only and not is_loopback(_host_name(host)):
             return problem(
                 403, "foreign_host", "This server answers only to loopback host names.", field="Host"
             )
         origin = headers.get("origin")
-        if origin is not None and origin not in self._origins and not _is_own(origin, scope, host):
-            detail = "This origin may not use the server; CORS_ORIGINS lists those that may."
+        if origin is not None and origin not in self._origins and not _is_own(origin, host):
+            detail = "This origin may not use the server; VERBATIM_CORS_ORIGINS lists those that may."
             return problem(403, "foreign_origin", detail, field="Origin")
         if b"%2f" in scope.get("raw_path", b"").lower():
             return problem(422, "invalid_input", "An id in the path may not hold a slash.", field="path")
+        if b"%00" in scope["query_string"]:
+            return problem(
+                422, "invalid_input", "Text may not hold the character NUL.", field=_with_nul(scope)
+            )
         return None
 
 
@@ -82,16 +88,23 @@ class NotDeclaredJson(AppError):
     status = 415
 
 
-def _name(host: str) -> str:
-    """The host name of a Host header: without port."""
-    if host.startswith("["):
-        return host[: host.find("]") + 1]
-    return host.rsplit(":", 1)[0] if host.count(":") == 1 else host
+def _host_name(host: str) -> str:
+    """The name in a Host header, without port; empty where the header is no host."""
+    match = _HOST.fullmatch(host)
+    return match["name"] if match else ""
 
 
-def _is_own(origin: str, scope: Scope, host: str) -> bool:
-    parts = urlsplit(origin)
-    return parts.scheme in ("http", "https") and parts.netloc == host and scope["scheme"] in ("http", "https")
+def _is_own(origin: str, host: str) -> bool:
+    """Whether a page of this server sent it. The scheme may differ: what is in front may speak TLS."""
+    scheme, separator, rest = origin.partition("://")
+    return (
+        scheme in ("http", "https") and bool(separator) and rest == host and _HOST.fullmatch(host) is not None
+    )
+
+
+def _with_nul(scope: Scope) -> str:
+    query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    return next((name.replace("\0", "?")[:80] for name, value in query if "\0" in name + value), "query")
 
 
 async def _read(scope: Scope, receive: Receive) -> bytes:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
-from starlette.routing import Mount
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -28,9 +28,12 @@ def folder() -> Path:
     return inside if inside.is_dir() else package.parent / "static"
 
 
-def page() -> Mount:
-    """The page at `/`; must be the last route."""
-    return Mount("/", app=_Guarded(StaticFiles(directory=folder(), html=True)), name="page")
+def page() -> list[Route]:
+    """The page at `/` and each of its files beside it. No route that catches all, so that a path or a method
+    that is not there is answered by the API."""
+    files = _Guarded(StaticFiles(directory=folder(), html=True))
+    names = ["", *sorted(path.name for path in folder().iterdir() if path.is_file())]
+    return [Route(f"/{name}", files, methods=["GET"], include_in_schema=False) for name in names]
 
 
 class _Guarded:

@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from app.errors import AppError
 
@@ -19,6 +20,7 @@ MEDIA_TYPE = "application/problem+json"
 MOST_FAULTS = 20
 LONGEST_NAME = 80
 """How much of a client's own names a refusal repeats."""
+_METHODS = ("GET", "HEAD", "POST", "PATCH", "DELETE")
 _WHERE = ("body", "query", "path", "header")
 
 
@@ -66,11 +68,14 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, RequestValidationError)
         return _problem_of_validation(error.errors())
 
-    async def on_http_error(_: Request, error: Exception) -> Response:
+    async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         phrase = HTTPStatus(error.status_code).phrase
         code = phrase.lower().replace(" ", "_")
-        return problem(error.status_code, code, f"{phrase}.", headers=error.headers)
+        headers = dict(error.headers or {})
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers["Allow"] = ", ".join(_allowed(request))
+        return problem(error.status_code, code, f"{phrase}.", headers=headers)
 
     async def on_anything(request: Request, error: Exception) -> Response:
         logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
@@ -80,6 +85,15 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, on_validation_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_anything)
+
+
+def _allowed(request: Request) -> list[str]:
+    """The methods that the path takes, over all routes: a router names those of the first alone."""
+    routes = request.app.router.routes
+    scopes = ({**request.scope, "method": method} for method in _METHODS)
+    return [
+        scope["method"] for scope in scopes if any(route.matches(scope)[0] is Match.FULL for route in routes)
+    ]
 
 
 def _problem_of_validation(errors: Sequence[Any]) -> Response:

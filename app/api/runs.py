@@ -10,10 +10,10 @@ from starlette.responses import Response
 from app.agui.input import RunInput, Said
 from app.agui.options import Options
 from app.api.deps import Caller, Principal, Protocol, RunId, Services, Serving, ThreadId
+from app.api.openapi import EVENT_STREAM
 from app.api.shapes import NewRun, RunList, RunShape, run_shape
 from app.api.threads import thread_of
 from app.api.turns import (
-    EVENT_STREAM,
     asked_position,
     follow_record,
     follow_run,
@@ -51,7 +51,7 @@ async def list_runs(services: Serving, principal: Caller, thread_id: ThreadId) -
     "/threads/{thread_id}/runs",
     status_code=202,
     response_model=RunShape,
-    responses={202: {"description": "The run has started."}, **EVENT_STREAM},  # pyright: ignore[reportArgumentType]
+    responses={202: {"description": "The run has started."}, **EVENT_STREAM},
 )
 async def start_run(
     request: Request, services: Serving, principal: Caller, thread_id: ThreadId, asked: NewRun
@@ -102,7 +102,7 @@ async def read_run(services: Serving, principal: Caller, thread_id: ThreadId, ru
 @router.get(
     "/threads/{thread_id}/runs/{run_id}/events",
     response_class=Response,
-    responses=EVENT_STREAM,  # pyright: ignore[reportArgumentType]
+    responses=EVENT_STREAM,
 )
 async def follow_events(
     request: Request,
@@ -124,7 +124,7 @@ async def follow_events(
 @router.get(
     "/threads/{thread_id}/stream",
     response_class=Response,
-    responses={204: {"description": "Nothing runs."}, **EVENT_STREAM},  # pyright: ignore[reportArgumentType]
+    responses={204: {"description": "Nothing runs."}, **EVENT_STREAM},
 )
 async def follow_thread(
     request: Request, services: Serving, principal: Caller, thread_id: ThreadId, protocol: Protocol = None

@@ -15,17 +15,13 @@ from app.clock import new_id
 from app.conversation.messages import Role
 from app.conversation.outcomes import EndReason, RunStatus
 from app.conversation.views import model_view
-from app.errors import AppError, HeadMoved, InvalidInput, NotFound
+from app.errors import AppError, HeadMoved, InvalidInput, NotFound, RunExists
 from app.paths import events_path
 from app.runs.log import EventLog, Position
 from app.runs.log_memory import MemoryLog
 from app.runs.manager import LiveRun, Order
 from app.store.adapter import DEFAULT_GROUP, HeadRecord, RunRecord, ThreadAttributes
 
-EVENT_STREAM = {
-    200: {"description": "AG-UI events", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
-"""How OpenAPI is told of a stream."""
 READ_AGAIN = 5
 """How often a request is read again because its thread went on meanwhile."""
 
@@ -51,14 +47,21 @@ async def _read(
     services: Services, principal: Principal, agent: Runnable, asked: RunInput
 ) -> tuple[Turn, Order]:
     head = await services.store.head(principal.namespace, asked.thread_id, asked.message_ids())
-    turn = take_turn(
-        asked,
-        head,
-        sender_id=principal.sender_id,
-        accepts=agent.accepts(),
-        clock=services.clock,
-        awaits_answer=await _awaits_answer(services, principal, asked, head),
-    )
+    awaits_answer = await _awaits_answer(services, principal, asked, head)
+    try:
+        turn = take_turn(
+            asked,
+            head,
+            sender_id=principal.sender_id,
+            accepts=agent.accepts(),
+            clock=services.clock,
+            awaits_answer=awaits_answer,
+        )
+    except InvalidInput:
+        # A request that was taken already is told so, whatever its list is worth by now.
+        if await services.store.get_run(principal.namespace, asked.thread_id, asked.run_id) is not None:
+            raise RunExists(asked.run_id) from None
+        raise
     options = asked.options
     order = Order(
         namespace=principal.namespace,

@@ -20,13 +20,13 @@ from app.agent.events import (
     ToolCallDelta,
     ToolDone,
 )
-from app.agent.pairing import unanswered_calls
+from app.agent.pairing import result_of, unanswered_calls
 from app.clock import Clock
 from app.conversation.blocks import ToolCall
 from app.conversation.entries import MessageEntry, StoredEntry, TransientEntry
-from app.conversation.messages import Message, tool_result_message
+from app.conversation.messages import Message
 from app.conversation.outcomes import EndReason, RunEnd
-from app.errors import AppError, StorageFailed
+from app.errors import AppError, Conflict, OutcomeUnknown, StorageFailed
 from app.frames import Frame
 from app.runs.log import EventLog
 from app.store.adapter import NewEntry, RunLedger
@@ -85,6 +85,8 @@ class Recorder:
         self._agent = agent
         self._said = list(said)
         self._delays = DELAYS if delays is None else delays
+        self._end_in_doubt = False
+        """Whether an attempt to store the end broke off without an answer, so that it may stand."""
         self._untold: list[AgentEvent] = []
         """What is stored with the end, because it could not be stored when it came."""
 
@@ -139,10 +141,16 @@ class Recorder:
         if isinstance(entry, MessageEntry):
             self._said.append(entry.message)
         new = new_entries([entry], self._renderer)
+        in_doubt = False
         for delay in (*self._delays, None):
             try:
                 return await self._ledger.append(self._namespace, self._run_id, new)
-            except StorageFailed:
+            except Conflict:
+                if in_doubt:
+                    return  # it had been stored
+                raise
+            except StorageFailed as error:
+                in_doubt = in_doubt or isinstance(error, OutcomeUnknown)
                 if delay is None:
                     self._untold.append(event)
                     raise
@@ -185,7 +193,12 @@ class Recorder:
         entries = [entry for event in events if (entry := _entry_of(event)) is not None]
         new = new_entries(entries, self._renderer)
         at = self._clock.now()
-        if await self._ledger.finish(self._namespace, self._run_id, end, at, entries=new):
+        try:
+            stored = await self._ledger.finish(self._namespace, self._run_id, end, at, entries=new)
+        except OutcomeUnknown:
+            self._end_in_doubt = True
+            raise
+        if stored or self._end_in_doubt:
             for event in events:
                 self._log.append(self._translate(event))
         self._log.append(self._translate(RunDone(end)))
@@ -214,9 +227,4 @@ def new_entries(entries: Sequence[StoredEntry], renderer: Renderer) -> list[NewE
 def call_results(calls: Sequence[ToolCall], reason: EndReason, agent: str, clock: Clock) -> list[Message]:
     """An error result for each call that a run leaves open when it ends."""
     words = f"This call has no result: the run ended ({reason.value}). Whether the tool ran is not known."
-    return [
-        tool_result_message(
-            call.id, call.name or "unknown", words, is_error=True, clock=clock, sender_id=agent
-        )
-        for call in calls
-    ]
+    return [result_of(call, words, is_error=True, clock=clock, sender_id=agent) for call in calls]

@@ -45,14 +45,16 @@ def read_address(database_url: str | None, data_dir: Path) -> Address:
     if separator and scheme == "sqlite":
         return _sqlite(rest)
     raise StartupRefused(
-        f"DATABASE_URL has the scheme {scheme.partition(':')[0]!r}. Use sqlite:// (in memory), "
+        f"VERBATIM_DATABASE_URL has the scheme {scheme.partition(':')[0]!r}. Use sqlite:// (in memory), "
         "sqlite:///path/to/file.db or postgresql://user:password@host/database, or leave it empty."
     )
 
 
 def _sqlite(rest: str) -> Memory | File:
-    if rest in ("", "/", "/:memory:"):
+    if rest in ("", "/:memory:"):
         return Memory()
-    if not rest.startswith("/"):
-        raise StartupRefused("DATABASE_URL names a SQLite file with three slashes: sqlite:///path/to/file.db")
+    if not rest.startswith("/") or rest == "/":
+        raise StartupRefused(
+            "VERBATIM_DATABASE_URL names a SQLite file with three slashes: sqlite:///path/to/file.db"
+        )
     return File(Path(unquote(rest[1:])))

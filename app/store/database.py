@@ -20,15 +20,6 @@ Unit = Callable[[Connection], T]
 effect beside the database's."""
 
 
-class OutcomeUnknown(StorageFailed):
-    """The answer to a COMMIT was lost, so the unit was stored whole or not at all. `result` is what it
-    would have returned."""
-
-    def __init__(self, result: object) -> None:
-        super().__init__("The database broke off while this was stored. It may or may not have been stored.")
-        self.result = result
-
-
 class Database(Protocol):
     """Runs units. Errors of drivers come out as StorageFailed, any other exception of a unit as it is."""
 

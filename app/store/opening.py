@@ -46,13 +46,14 @@ async def migrate(database_url: str | None, data_dir: Path) -> str:
 def _open_file(address: File) -> FileDatabase:
     try:
         address.path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(address.path)
+        path = address.path.resolve()  # one lock, by whatever links the file is reached
+        lock = FileLock(path)
     except OSError as error:
         raise StartupRefused(
             f"{address.path} cannot be opened ({error.strerror}). "
-            "DATA_DIR must name a directory that this user may write to."
+            "VERBATIM_DATA_DIR must name a directory that this user may write to."
         ) from error
-    return FileDatabase(address.path, lock)
+    return FileDatabase(path, lock)
 
 
 async def _upgrade(database: Database) -> str:
@@ -64,7 +65,7 @@ async def _upgrade(database: Database) -> str:
             raise StartupRefused(
                 f"The SQLite database cannot be used ({error.__cause__.orig}). "
                 "Close other programs that use the file, put a copy from a backup in its place, "
-                "or set DATA_DIR to another directory."
+                "or set VERBATIM_DATA_DIR to another directory."
             ) from error
         raise
 

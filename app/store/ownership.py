@@ -40,5 +40,5 @@ def _refusal(database: Path, owner: str) -> str:
     who = f"process {owner}" if owner else "another process"
     return (
         f"{database} is in use by {who}. A SQLite database has one owner: stop that process first, "
-        "set DATA_DIR to another directory, or use PostgreSQL (DATABASE_URL)."
+        "set VERBATIM_DATA_DIR to another directory, or use PostgreSQL (VERBATIM_DATABASE_URL)."
     )

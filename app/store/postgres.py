@@ -8,8 +8,8 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.errors import StartupRefused, StorageFailed
-from app.store.database import OutcomeUnknown, Unit, closed, drivers_errors_wrapped
+from app.errors import OutcomeUnknown, StartupRefused, StorageFailed
+from app.store.database import Unit, closed, drivers_errors_wrapped
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -161,7 +161,7 @@ async def own(engine: AsyncEngine) -> PostgresLock:
     if owner is not None:
         raise StartupRefused(
             f"The PostgreSQL database is in use by {owner}. Until replicas can share one, it has one owner: "
-            "stop that process first, or name another database in DATABASE_URL."
+            "stop that process first, or name another database in VERBATIM_DATABASE_URL."
         )
     return lock
 
@@ -173,7 +173,7 @@ async def reach(engine: AsyncEngine) -> None:
             await connection.run_sync(_ping)
     except (SQLAlchemyError, OSError, ValueError) as error:
         raise StartupRefused(
-            f"The PostgreSQL database of DATABASE_URL cannot be reached ({type(error).__name__}). "
+            f"The PostgreSQL database of VERBATIM_DATABASE_URL cannot be reached ({type(error).__name__}). "
             "Check that it runs and that host, user, password and database name are right."
         ) from error
 

@@ -25,10 +25,10 @@ from sqlalchemy.exc import IntegrityError
 from app.clock import Instant, format_millis
 from app.conversation.messages import Usage
 from app.conversation.outcomes import RunEnd, RunStatus, error_of
-from app.errors import Conflict, HeadMoved, NotFound, RunExists, StorageFailed, ThreadBusy
+from app.errors import Conflict, HeadMoved, NotFound, OutcomeUnknown, RunExists, StorageFailed, ThreadBusy
 from app.store.adapter import KEEP, Claim, Keep, NewEntry, RunRecord
 from app.store.bodies import insert_entries
-from app.store.database import OutcomeUnknown, SqlPart
+from app.store.database import SqlPart
 from app.store.records import IS_RUNNING, OF_THREAD, RUNS, THIS_RUN, read_run, stored_instant
 from app.store.tables import runs
 from app.store.thread_rows import grow, hold_or_make_thread, move_head, touch

@@ -1,12 +1,14 @@
 """Strict JSON: taken whole, or refused by name."""
 
 import json
+import sys
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.bodies import MAX_DEPTH, NotJson, parse_json
+from app.api.bodies import MAX_DEPTH, MOST_LOOKED_AT, NotJson, parse_json
 from app.errors import InvalidInput
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -67,3 +69,31 @@ def test_a_spelt_out_escape_and_long_digits_in_text_are_ordinary() -> None:
 def test_brackets_in_text_are_no_nesting() -> None:
     deep = b"[" * (MAX_DEPTH - 1) + b'"' + b"[{" * 5000 + b'\\""' + b"]" * (MAX_DEPTH - 1)
     parse_json(deep)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 4_000_000,
+        b"[" + b"[]," * 1_000_000 + b"[]]",
+        b"[" + b"1," * 2_000_000 + b'"\\u0000"]',
+        b"[" + b"1," * 2_000_000 + b"99999999999999999999]",
+        b"[" + b"1," * 2_000_000 + b"NaN]",
+    ],
+    ids=["open", "many", "nul", "number", "nan"],
+)
+def test_looking_for_a_fault_has_a_bound(body: bytes) -> None:
+    """Counted in calls of Python functions, so that no clock is needed."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        with suppress(InvalidInput, NotJson):
+            parse_json(body)
+    finally:
+        sys.setprofile(None)
+    assert calls < 30 * MOST_LOOKED_AT

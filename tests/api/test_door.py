@@ -31,7 +31,10 @@ async def test_host_names_are_free_where_that_is_wished_and_origins_are_not(open
     assert (await chat.client.get("/threads", headers=foreign)).status_code == 403
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "file://"])
+ODD_ORIGINS = ["https://evil.example", "null", "http://127.0.0.1:1", "file://", "http://[", "http://", ""]
+
+
+@pytest.mark.parametrize("origin", ODD_ORIGINS)
 async def test_a_foreign_origin_is_refused_and_nothing_is_stored(open_chat: OpenChat, origin: str) -> None:
     chat = await open_chat("hi")
     answer = await chat.client.post(
@@ -91,3 +94,49 @@ async def test_an_encoded_slash_reaches_no_other_route(open_chat: OpenChat) -> N
     await chat.run("t", "hello")
     answer = await chat.client.get(httpx.URL(f"{chat.base_url}/threads/t%2Fmessages"))
     assert answer.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("/threads?group_id=%00", "group_id"),
+        ("/threads?agent=a%00b", "agent"),
+        ("/threads/t/messages?run_id=%00", "run_id"),
+        ("/threads/t/transcript?before_run_id=%00", "before_run_id"),
+    ],
+)
+async def test_nul_in_a_query_is_refused_by_its_name(open_chat: OpenChat, query: str, field: str) -> None:
+    chat = await open_chat()
+    answer = await chat.client.get(httpx.URL(chat.base_url + query))
+    assert (answer.status_code, answer.json()["field"]) == (422, field)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allow"),
+    [
+        ("PUT", "/threads", 405, "GET, POST"),
+        ("PUT", "/threads/t", 405, "GET, PATCH, DELETE"),
+        ("GET", "/agents/assistant/run", 405, "POST"),
+        ("HEAD", "/threads", 405, "GET, POST"),
+        ("POST", "/nope", 404, None),
+        ("GET", "/nope.html", 404, None),
+        ("POST", "/", 405, "GET, HEAD"),
+    ],
+)
+async def test_a_wrong_method_is_told_which_are_right(
+    open_chat: OpenChat, method: str, path: str, status: int, allow: str | None
+) -> None:
+    chat = await open_chat()
+    answer = await chat.client.request(method, path)
+    assert (answer.status_code, answer.headers.get("allow")) == (status, allow)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_the_page_and_its_files_are_served_under_a_strict_policy(open_chat: OpenChat) -> None:
+    chat = await open_chat()
+    for path, kind in {"/": "text/html", "/main.js": "text/javascript", "/app.css": "text/css"}.items():
+        answer = await chat.client.get(path)
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith(kind)
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"

@@ -151,6 +151,11 @@ def wrong_extras() -> Iterator[dict[str, Any]]:
         yield with_field("tools", value)
     for value in (*odd, [{"interruptId": "i", "status": "maybe"}]):
         yield with_field("resume", value)
+    yield with_field("tools", [{"name": "n", "description": "d"}] * 1_001)
+    yield with_field("context", [{"description": "d", "value": "v"}] * 1_001)
+    yield with_field("state", {"text": "x" * 1_100_000})
+    yield with_message(id="think_" + "0" * 32)
+    yield with_message(id="msg_1:output:0")
     yield with_field("resume", [{"interruptId": "i", "status": "resolved"}])
     conversations: list[Any] = [
         {"hidden": "yes"},

@@ -257,6 +257,26 @@ async def test_a_used_run_id_is_refused_everywhere_in_the_namespace(open_chat: O
     assert len(await chat.threads()) == 1
 
 
+async def test_the_same_request_again_is_told_that_its_run_id_is_used(open_chat: OpenChat) -> None:
+    chat = await open_chat("one", [ValueError("no")])
+    for run in ("good", "bad"):
+        body = chat.body("t", user("go", f"u-{run}"), run=run)
+        assert (await chat.post_run(body)).status_code == 200
+        again = await chat.post_run(body)
+        assert (again.status_code, again.json()["code"]) == (409, "run_exists")
+    assert len(chat.model.prompts) == 2
+
+
+@pytest.mark.requirement("AGUI-03")
+async def test_frames_hold_no_character_that_a_reader_may_take_for_a_line_end(open_chat: OpenChat) -> None:
+    odd = "a\u2028b\u2029c\u0085d\u000be\u000cf\u001cg\rh\ni"
+    chat = await open_chat(odd)
+    events = await chat.run("t", user(odd, "u1"), state={"odd": odd})
+    assert text_of(events) == odd
+    assert all(len(event.raw.decode().splitlines()) == 3 for event in events)
+    assert await chat.texts("t") == [("user", odd), ("assistant", odd)]
+
+
 @pytest.mark.requirement("HIS-13")
 async def test_of_many_posts_at_once_one_runs_and_the_rest_are_refused(open_chat: OpenChat) -> None:
     chat = await open_chat(*[["x", asyncio.Event()] for _ in range(20)])
@@ -319,8 +339,8 @@ async def test_an_agent_that_breaks_off_ends_its_run_with_an_error(open_chat: Op
             return
             yield
 
-    names = ["broken", "silent", "modelless"]
-    agents = [Broken("broken"), Silent("silent"), Agent("modelless")]
+    names = ["broken", "silent"]
+    agents = [kind(name, model=ScriptedModel([])) for kind, name in zip((Broken, Silent), names, strict=True)]
     chat = await open_chat(agents=[*agents, Agent("assistant", model=ScriptedModel(["fine"]))])
     for name in names:
         answer = await chat.post_run(chat.body("t", "go"), agent=name)
@@ -328,7 +348,7 @@ async def test_an_agent_that_breaks_off_ends_its_run_with_an_error(open_chat: Op
         assert "INTERNAL_ERROR" in answer.text
         assert "secret" not in answer.text
     assert text_of(await chat.run("t", "and you?")) == "fine"
-    assert [run["status"] for run in await chat.runs("t")] == ["failed"] * 3 + ["completed"]
+    assert [run["status"] for run in await chat.runs("t")] == ["failed", "failed", "completed"]
     assert [run["agent"] for run in await chat.runs("t")] == [*names, "assistant"]
 
 

@@ -46,12 +46,12 @@ class ChatPage:
         """Sends a message and waits for the end of its run."""
         answered = await self.answers().count()
         await self.say(text)
-        await expect(self.answers()).not_to_have_count(answered, timeout=BOUND)
+        await self.answers().nth(answered).wait_for(state="attached")
         await self.idle()
 
     async def idle(self) -> None:
         """Waits until nothing runs on the open thread."""
-        await expect(self.page.get_by_role("button", name="Send")).to_be_visible(timeout=BOUND)
+        await self.page.get_by_role("button", name="Send").wait_for()
 
     # Seeing
 
@@ -95,8 +95,13 @@ class ChatPage:
 
     async def sees(self, words: str) -> None:
         """Waits until an answer holds these words."""
-        await expect(self.answers().filter(has_text=words)).to_have_count(1, timeout=BOUND)
+        await self._once(self.answers().filter(has_text=words))
 
     async def told(self, words: str) -> None:
         """Waits until the page says these words of its own."""
-        await expect(self.notice().filter(has_text=words)).to_have_count(1, timeout=BOUND)
+        await self._once(self.notice().filter(has_text=words))
+
+    async def _once(self, found: Locator) -> None:
+        """Waits until there is exactly one. An expectation alone looks only now and then."""
+        await found.first.wait_for(state="attached")
+        await expect(found).to_have_count(1, timeout=BOUND)

@@ -1,4 +1,6 @@
-"""An open page whose server is killed in the middle of an answer."""
+"""An open page whose server ends in the middle of an answer."""
+
+import signal
 
 import httpx
 import pytest
@@ -26,23 +28,47 @@ async def test_after_a_crash_an_open_page_shows_what_is_stored_and_says_what_was
     await chat_page.told("The connection is lost.")
     await expect(story).to_contain_text(begun)
     await launch(PORT=port)
-    await chat_page.told("The unfinished words that stood here were lost.")
-    await expect(chat_page.notice()).to_contain_text("The server restarted")
-    await _shows_what_is_stored(chat_page)
-    await chat_page.page.reload()
+    await chat_page.told("its unfinished words were lost")
+    for _ in range(2):
+        await expect(chat_page.ends()).to_have_text(
+            "This answer failed: The server restarted while this run was answering. Finished work is kept."
+        )
+        await _shows_what_is_stored(chat_page, "user", "assistant", "user")
+        await chat_page.page.reload()
     await expect(chat_page.ends()).to_have_count(1)
-    await _shows_what_is_stored(chat_page)
     await chat_page.ask("hello again")
     await expect(chat_page.notice()).to_have_count(0)
 
 
-async def _shows_what_is_stored(chat_page: ChatPage) -> None:
+@pytest.mark.requirement("UI-01", "UI-06")
+async def test_after_an_orderly_restart_an_open_page_keeps_the_words_that_were_stored(
+    launch: Launch, chat_page: ChatPage
+) -> None:
+    port = str(free_port())
+    server = await launch(PORT=port)
+    await chat_page.open(server.base_url)
+    await chat_page.ask("hello")
+    await chat_page.say(SAID)
+    await expect(chat_page.answers().nth(1).locator(".words")).not_to_be_empty(timeout=BOUND)
+    server.send(signal.SIGTERM)
+    await server.ended()
+    await expect(chat_page.ends()).to_contain_text("The server is shutting down")
+    await chat_page.idle()
+    await launch(PORT=port)
+    for _ in range(2):
+        await expect(chat_page.ends()).to_contain_text("The server is shutting down")
+        await expect(chat_page.notice()).to_have_count(0, timeout=BOUND)
+        await expect(chat_page.answers().nth(1)).to_contain_text("Incomplete")
+        await _shows_what_is_stored(chat_page, "user", "assistant", "user", "assistant")
+        await chat_page.page.reload()
+
+
+async def _shows_what_is_stored(chat_page: ChatPage, *roles: str) -> None:
     address = f"{chat_page.base_url}/threads/{chat_page.thread_id()}/messages"
     async with httpx.AsyncClient(trust_env=False) as client:
         stored = (await client.get(address)).json()["messages"]
-    assert [one["role"] for one in stored] == ["user", "assistant", "user"]
-    await expect(chat_page.ends()).to_contain_text("This answer failed: The server restarted")
+    assert [one["role"] for one in stored] == list(roles)
     assert await chat_page.ids() == [one["id"] for one in stored]
-    said = [one["content"] for one in stored if one["role"] == "assistant"]
-    assert await chat_page.texts("assistant") == said
+    said = [one["content"].strip() for one in stored if one["role"] == "assistant"]
+    assert [text.strip() for text in await chat_page.texts("assistant")] == said
     await expect(chat_page.page.locator("#transcript")).not_to_contain_text("time unknown")

@@ -97,7 +97,7 @@ def make_model(spec: str, keys: ProviderKeys | None = None) -> Model:
     prefix, colon, name = spec.partition(":")
     if not colon or not prefix or not name:
         raise StartupRefused(
-            f"MODEL: {spec} is neither demo nor of the form provider:name, such as openai:gpt-5."
+            f"VERBATIM_MODEL: {spec} is neither demo nor of the form provider:name, such as openai:gpt-5."
         )
     from app.agent.models.repair import repairing_client
 
@@ -126,7 +126,7 @@ def _openai(prefix: str, name: str, keys: ProviderKeys, http: httpx2.AsyncClient
 
     if not keys.openai_api_key and not keys.openai_base_url:
         raise StartupRefused(
-            f"MODEL: {prefix}:{name} needs OPENAI_API_KEY, or OPENAI_BASE_URL for another server."
+            f"VERBATIM_MODEL: {prefix}:{name} needs OPENAI_API_KEY, or OPENAI_BASE_URL for another server."
         )
     client = AsyncOpenAI(
         api_key=keys.openai_api_key or _NO_KEY,
@@ -146,7 +146,7 @@ def _anthropic(name: str, keys: ProviderKeys, http: httpx2.AsyncClient) -> Libra
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
     if not keys.anthropic_api_key and not keys.anthropic_base_url:
-        raise StartupRefused(f"MODEL: anthropic:{name} needs ANTHROPIC_API_KEY.")
+        raise StartupRefused(f"VERBATIM_MODEL: anthropic:{name} needs ANTHROPIC_API_KEY.")
     client = AsyncAnthropic(
         api_key=keys.anthropic_api_key or _NO_KEY,
         base_url=keys.anthropic_base_url or "https://api.anthropic.com",
@@ -171,4 +171,4 @@ def _other(prefix: str, name: str, http: httpx2.AsyncClient) -> LibraryModel:
     try:
         return infer_model(f"{prefix}:{name}", provider_of)
     except (UserError, ValueError, ImportError) as error:
-        raise StartupRefused(f"MODEL: {prefix}:{name} cannot be used: {error}") from error
+        raise StartupRefused(f"VERBATIM_MODEL: {prefix}:{name} cannot be used: {error}") from error
