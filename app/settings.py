@@ -67,8 +67,8 @@ class Settings(BaseModel):
     @field_validator("cors_origins")
     @classmethod
     def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for origin in value:
-            if _ORIGIN.fullmatch(origin) is None:
+        for address in value:
+            if _ORIGIN.fullmatch(address) is None:
                 raise ValueError("each origin is scheme://host[:port], without a path or wildcard")
         return value
 

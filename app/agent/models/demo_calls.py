@@ -63,6 +63,15 @@ def _dice(text: str) -> Arguments | None:
     return {**arguments, "count": int(count[1])} if count else arguments
 
 
+_QUOTED = re.compile(r"[\"“]([^\"”]+)[\"”]")
+# fmt: off
+_SMALL = frozenset([
+    "a", "an", "and", "any", "are", "at", "can", "could", "do", "does", "for", "give", "have", "has", "how",
+    "i", "in", "is", "it", "left", "many", "me", "much", "my", "of", "on", "or", "please", "show", "some",
+    "tell", "that", "the", "there", "these", "this", "those", "to", "want", "was", "we", "were", "what",
+    "when", "where", "which", "who", "will", "with", "you",
+])
+# fmt: on
 _KNOWN: dict[str, Callable[[str], Arguments | None]] = {
     "current_time": _time,
     "calculate": _sum,
@@ -78,10 +87,10 @@ def _guess(text: str, tool: ToolDefinition) -> Arguments | None:
         return None
     members = cast(dict[str, Arguments], tool.parameters.get("properties") or {})
     required = cast(list[str], tool.parameters.get("required") or [])
-    return {name: _value(text, members.get(name, {})) for name in required}
+    return {name: _value(text, members.get(name, {}), names) for name in required}
 
 
-def _value(text: str, schema: Arguments) -> JsonValue:
+def _value(text: str, schema: Arguments, names: set[str]) -> JsonValue:
     options = schema.get("enum")
     if isinstance(options, list) and options:
         return next((option for option in options if str(option).lower() in text.lower()), options[0])
@@ -92,5 +101,12 @@ def _value(text: str, schema: Arguments) -> JsonValue:
     plain: dict[str, JsonValue] = {"boolean": True, "array": [], "object": {}}
     if isinstance(kind, str) and kind in plain:
         return plain[kind]
-    place = _PLACE.search(text)
-    return place[1] if place else text.strip()
+    return _subject(text, names)
+
+
+def _subject(text: str, names: set[str]) -> str:
+    """What is quoted, or a place, or the first word that is neither small nor the tool's own."""
+    if named := _QUOTED.search(text) or _PLACE.search(text):
+        return named[1]
+    words = (word for word in re.findall(r"[\w'-]+", text) if word.lower() not in _SMALL | names)
+    return next(words, text.strip())

@@ -13,17 +13,17 @@ from app.conversation.views import reader_text
 
 _WORD = re.compile(r"\s*\S+\s*")
 
-GREETING = """Hello! I am the demo model of **Verbatim**: no key and no service behind me, only a few tricks.
+GREETING = """Hello! I am Verbatim's demo model: no key and no service behind me, only a few tricks.
 
 Whatever we say is stored word for word, so close this page, restart the server, and find it again. Try one:
 
-- `What time is it in Tokyo, and calculate 6 * 7`: two tools at once
-- `Roll 3 dice`: another tool
-- `Think about the weather`: reasoning before the answer
-- `Tell me slowly`: time enough to press stop, or to reload and rejoin
-- `long 500`: a long answer
-- `fail`, or `fail halfway`: what an error looks like
-- `What did I say before?`: I remember this thread"""
+- What time is it in Tokyo, and what is 6 * 7? (two tools at once)
+- Roll 3 dice (another tool)
+- Think about the weather (reasoning before the answer)
+- Tell me slowly (time enough to press stop, or to reload and rejoin)
+- long 500 (a long answer)
+- fail, or fail halfway (what an error looks like)
+- What did I say before? (I remember this thread)"""
 ABOUT = (
     "Verbatim keeps every conversation word for word and runs every answer on the server: you may leave in "
     "the middle of one and come back to it. What was said is never rewritten; what you see is a view of it."
@@ -108,7 +108,8 @@ def _words_for(text: str, asked: Sequence[str]) -> str:
 
 
 def _thoughts(text: str) -> Iterator[ModelEvent]:
-    said = f"The question is: {text} I look at what I was told, then at my tools, and then I answer."
+    question = text.rstrip(".")
+    said = f"The question is: {question}. I look at what I was told, then at my tools, and then I answer."
     return (ThinkingPiece(word) for word in _split(said))
 
 
