@@ -49,7 +49,7 @@ export const renameThread = (threadId, title) => json(thread(threadId), body("PA
 
 export const deleteThread = (threadId) => request(thread(threadId), { method: "DELETE" });
 
-/** A page of turns, oldest first; `before` continues behind `nextBeforeRunId`, `runId` ends the branch there. */
+/** A page of turns, oldest first: those before the run `before`, or of the branch that ends at `runId`. */
 export const readTurns = (threadId, { before, runId, limit = 25 }, signal) =>
   json(`${thread(threadId)}/transcript${query({ limit, before_run_id: before, run_id: runId })}`, { signal });
 

@@ -5,8 +5,8 @@ import { endOf } from "./turn-end.js";
  * The messages of one thread as this page holds them, brought up to date by AG-UI events.
  *
  * A message is the AG-UI message itself: `id`, `role`, `content`, `toolCalls`, `toolCallId`, `metadata`. Beside
- * that the page marks it: `runId` of its turn, `writing` while more of it arrives, `sending` until the server has
- * accepted it. Between the messages stands how a turn ended, where it did not end well (see turn-end.js).
+ * that the page marks it: `runId` of its turn, `writing` while more of it arrives, `sending` until the server
+ * has accepted it. Between the messages stands how a turn ended, where it did not end well (see turn-end.js).
  *
  * The same run may be told again from its first event (after a lost connection), to a page that holds some of
  * it. So ids decide: the first piece of a text in one telling replaces what is held, later pieces are added,
