@@ -87,9 +87,14 @@ class ToolCallEnded:
 
 @dataclass(frozen=True, slots=True)
 class MessageDone:
-    """An assistant message is complete (or cut: see its stop reason)."""
+    """An assistant message is complete (or cut: see its stop reason).
+
+    `last` promises that nothing but the end of the step and of the run follows, and at once: then message
+    and end can be stored together.
+    """
 
     message: Message
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

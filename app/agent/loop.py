@@ -131,7 +131,8 @@ class Loop:
         self._count(response)
         message = response.message(reason, self._mind.model, self._mind.name)
         if message is not None:
-            yield MessageDone(self._keep(message))
+            self._keep(message)
+            yield MessageDone(message, last=not unanswered_calls(self._mine))
         yield self._leave()
 
     async def _listen(self, watch: Watch) -> AsyncGenerator[AgentEvent, None]:

@@ -15,6 +15,7 @@ from app.agent.events import (
     MessageDone,
     RunDone,
     RunEvent,
+    StepEnded,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
@@ -88,7 +89,7 @@ class Recorder:
         self._end_in_doubt = False
         """Whether an attempt to store the end broke off without an answer, so that it may stand."""
         self._untold: list[AgentEvent] = []
-        """What is stored with the end, because it could not be stored when it came."""
+        """What is stored and told with the end: the last message, or what could not be stored before."""
 
     async def record(self, begin: Begin) -> bool:
         """Takes events until the run is done, stores its end and tells it.
@@ -121,9 +122,11 @@ class Recorder:
         append, translate = self._log.append, self._translate
         unbroken = 0
         async for event in events:
-            if type(event) not in _DELTAS:
+            if type(event) not in _DELTAS or self._untold:
                 if isinstance(event, RunDone):
                     return event.end
+                if self._waits_for_the_end(event):
+                    continue
                 await self._commit(event)
             append(translate(event))
             unbroken += 1
@@ -133,13 +136,27 @@ class Recorder:
         logger.error("run %s: the agent ended without saying how", self._run_id)
         return RunEnd.by(EndReason.INTERNAL_ERROR)
 
+    def _waits_for_the_end(self, event: AgentEvent) -> bool:
+        """The last message of a run is stored in one transaction with its end, and told after it."""
+        if isinstance(event, MessageDone) and event.last:
+            self._said.append(event.message)
+        elif not self._untold or not isinstance(event, StepEnded):
+            return False
+        self._untold.append(event)
+        return True
+
     async def _commit(self, event: AgentEvent) -> None:
         """Stores what must last. What still cannot be stored after some attempts is kept for the end."""
+        if self._untold:
+            await self._tell_after_all()
         entry = _entry_of(event)
-        if entry is None:
-            return
         if isinstance(entry, MessageEntry):
             self._said.append(entry.message)
+        await self._store(entry, event)
+
+    async def _store(self, entry: StoredEntry | None, event: AgentEvent) -> None:
+        if entry is None:
+            return
         new = new_entries([entry], self._renderer)
         in_doubt = False
         for delay in (*self._delays, None):
@@ -155,6 +172,13 @@ class Recorder:
                     self._untold.append(event)
                     raise
                 await asyncio.sleep(delay)
+
+    async def _tell_after_all(self) -> None:
+        """An agent went on behind the message it called its last: what waited for the end is due now."""
+        untold, self._untold = self._untold, []
+        for event in untold:
+            await self._store(_entry_of(event), event)
+            self._log.append(self._translate(event))
 
     async def _close(self, events: AsyncIterator[AgentEvent] | None) -> None:
         """Lets the agent clean up, for a while. Its run ends all the same."""

@@ -7,7 +7,16 @@ from typing import Any
 import orjson
 import pytest
 
-from app.agent.events import AgentEvent, MessageDone, RunDone, RunOpened, TextDelta, ToolDone
+from app.agent.events import (
+    AgentEvent,
+    MessageDone,
+    RunDone,
+    RunOpened,
+    StepEnded,
+    StepStarted,
+    TextDelta,
+    ToolDone,
+)
 from app.agui.hydrate import WireRenderer
 from app.agui.translate import Translator
 from app.clock import SystemClock
@@ -97,6 +106,29 @@ async def test_the_terminal_event_comes_only_once_the_end_is_stored() -> None:
     gate.set()
     assert await telling
     assert (await story.types())[-1] == "RUN_FINISHED"
+
+
+@pytest.mark.requirement("AGUI-01")
+async def test_the_last_message_and_the_end_are_stored_at_once_and_told_in_order() -> None:
+    gate = asyncio.Event()
+    story = Story(Ledger(gate=gate))
+    said = [StepStarted("model"), TextDelta("m1", "All of it."), MessageDone(ANSWER, last=True)]
+    telling = asyncio.create_task(story.tell(*said, StepEnded("model"), DONE))
+    await eventually(lambda: story.ledger.asked == 1)
+    assert (await story.types())[-1] == "TEXT_MESSAGE_CONTENT"
+    gate.set()
+    assert await telling
+    assert (story.ledger.asked, story.ledger.texts()) == (1, ["All of it."])
+    assert (await story.types())[-3:] == ["TEXT_MESSAGE_END", "STEP_FINISHED", "RUN_FINISHED"]
+
+
+async def test_an_agent_that_goes_on_behind_its_last_message_loses_nothing() -> None:
+    story = Story(Ledger())
+    more = assistant_message("More.", id="m9")
+    assert await story.tell(MessageDone(ANSWER, last=True), TextDelta("m9", "More."), MessageDone(more), DONE)
+    assert story.ledger.texts() == ["All of it.", "More."]
+    told = [event["messageId"] for event in await story.events() if event["type"] == "TEXT_MESSAGE_END"]
+    assert told == ["m1", "m9"]
 
 
 async def test_a_database_that_refuses_for_a_moment_costs_nothing() -> None:
