@@ -28,9 +28,10 @@ from app.clock import Clock, SystemClock
 from app.errors import StartupRefused, StorageFailed
 from app.runs.log_memory import LogShelf
 from app.runs.manager import RunManager
-from app.runs.recovery import settle_abandoned
+from app.runs.recovery import settle_abandoned, settle_cut
 from app.settings import Settings, read_settings
-from app.store.adapter import Store
+from app.store.adapter import ConversationStore, Store
+from app.store.foreign import ForeignStore
 from app.store.opening import open_store
 
 TICK_SECONDS = 5.0
@@ -53,14 +54,18 @@ def create_app(
     *,
     agents: Mapping[str, Runnable] | None = None,
     clock: Clock | None = None,
+    store: ConversationStore | None = None,
 ) -> FastAPI:
-    """The application. Settings come from the environment if none are given; agents from the settings."""
+    """The application. Settings come from the environment if none are given; agents from the settings.
+
+    A `store` takes the place of the database. It stays open: whoever made it closes it.
+    """
     settings = settings or read_settings()
     clock = clock or SystemClock()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[LifespanState]:
-        async with _services(settings, agents, clock) as services:
+        async with _services(settings, agents, clock, store) as services:
             yield {"services": services}
 
     app = FastAPI(title="Verbatim", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
@@ -84,14 +89,16 @@ def create_app(
 
 @asynccontextmanager
 async def _services(
-    settings: Settings, given: Mapping[str, Runnable] | None, clock: Clock
+    settings: Settings,
+    given: Mapping[str, Runnable] | None,
+    clock: Clock,
+    storage: ConversationStore | None,
 ) -> AsyncGenerator[Services]:
     """Opens everything, in an order in which what is refused is refused before anything is touched."""
     async with AsyncExitStack() as stack:
         agents = check_agents(given) if given is not None else _agents(settings, stack)
-        store = await open_store(settings.database_url, settings.data_dir)
-        stack.push_async_callback(store.close)
         renderer = WireRenderer()
+        store = await _store(settings, storage, renderer, clock, stack)
         await _settle(store, renderer, clock)
         shelf = LogShelf(settings.log_retention_seconds, settings.log_max_bytes, monotonic)
         manager = RunManager(
@@ -104,6 +111,21 @@ async def _services(
         stack.push_async_callback(manager.drain)
         await stack.enter_async_context(_ticking(shelf))
         yield Services(settings, clock, store, manager, agents)
+
+
+async def _store(
+    settings: Settings,
+    given: ConversationStore | None,
+    renderer: WireRenderer,
+    clock: Clock,
+    stack: AsyncExitStack,
+) -> Store:
+    """The store of the settings, closed at the end, or what makes one of somebody's own."""
+    if given is not None:
+        return ForeignStore(given, lambda store, ns, run: settle_cut(store, renderer, clock, ns, run))
+    store = await open_store(settings.database_url, settings.data_dir)
+    stack.push_async_callback(store.close)
+    return store
 
 
 async def _settle(store: Store, renderer: WireRenderer, clock: Clock) -> None:

@@ -8,7 +8,8 @@ from importlib.metadata import version
 from pydantic import JsonValue
 
 from app.agent.context import RunContext
-from app.agent.events import AgentEvent, MessageDone, RunDone, ToolDone
+from app.agent.events import AgentEvent, Appended, MessageDone, RunDone, ToolDone
+from app.agent.hooks import AfterTurnHook, BeforeCallHook, BeforeStopHook, Hooks, OneOrMore, as_hooks
 from app.agent.limits import Limits
 from app.agent.loop import Loop, Mind
 from app.agent.models.base import Model
@@ -18,6 +19,7 @@ from app.agent.tools import ToolLike, as_tool
 from app.clock import Clock, SystemClock, new_id
 from app.conversation.messages import Message, Role, user_message
 from app.conversation.outcomes import EndReason, RunEnd, RunStatus
+from app.conversation.views import model_view, stored_view
 from app.errors import Conflict, RunFailed
 
 _log = logging.getLogger(__name__)
@@ -30,7 +32,10 @@ class Agent:
 
     `respond` is one run over a history that the caller keeps; it remembers nothing. `run` and `ask` are for
     a program of one's own: they keep the history in memory, in order, and never take anything out of it.
-    ValueError if two tools have one name; TypeError for a function that cannot be a tool.
+    ValueError if two tools have one name; TypeError for a function that cannot be a tool or a hook.
+
+    Hooks (see `app.agent.hooks`) are asked in the order in which they are given. With `attribution` the model
+    is told who said what others said (see `app.agent.attribution`).
     """
 
     def __init__(
@@ -44,6 +49,10 @@ class Agent:
         limits: Limits | None = None,
         history: Iterable[Message] = (),
         clock: Clock | None = None,
+        before_call: OneOrMore[BeforeCallHook] = (),
+        after_turn: OneOrMore[AfterTurnHook] = (),
+        before_stop: OneOrMore[BeforeStopHook] = (),
+        attribution: bool = False,
     ) -> None:
         self._name = name
         self._model = model
@@ -55,6 +64,12 @@ class Agent:
         self._toolbox = Toolbox(self._tools, self._limits, self._strays)
         self._history = list(history)
         self._clock = clock or SystemClock()
+        self._attribution = attribution
+        self._hooks = Hooks(
+            as_hooks(before_call, "before_call"),
+            as_hooks(after_turn, "after_turn"),
+            as_hooks(before_stop, "before_stop"),
+        )
         self._thread_id = new_id("thread")
         self._busy = False
 
@@ -81,6 +96,10 @@ class Agent:
             limits=self._limits,
             history=self._history,
             clock=self._clock,
+            before_call=self._hooks.before_call,
+            after_turn=self._hooks.after_turn,
+            before_stop=self._hooks.before_stop,
+            attribution=self._attribution,
         )
 
     def accepts(self) -> frozenset[str]:
@@ -135,7 +154,14 @@ class Agent:
         if self._model is None:
             return self._give_up(context)
         mind = Mind(
-            self._name, self._model, self._instructions, self._toolbox, self._limits, strays=self._strays
+            self._name,
+            self._model,
+            self._instructions,
+            self._toolbox,
+            self._limits,
+            strays=self._strays,
+            hooks=self._hooks,
+            attribution=self._attribution,
         )
         return Loop(mind, context).events()
 
@@ -149,8 +175,8 @@ class Agent:
 
     async def run(self, given: RunInput) -> AsyncGenerator[AgentEvent, None]:
         """Appends the input to the agent's own history, answers it and appends what comes of it, each
-        message before its event is given out. Conflict if a run is under way; ValueError if the agent has
-        no model."""
+        message before its event is given out; what a hook appends for this run alone is not kept. Conflict
+        if a run is under way; ValueError if the agent has no model."""
         if self._model is None:
             raise ValueError(no_model(self._name))
         if self._busy:
@@ -169,6 +195,8 @@ class Agent:
                 async for event in events:
                     if isinstance(event, MessageDone | ToolDone):
                         self._history.append(event.message)
+                    elif isinstance(event, Appended):
+                        self._history.extend(model_view(stored_view([event.entry])))
                     yield event
         finally:
             self._busy = False

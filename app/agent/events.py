@@ -106,7 +106,8 @@ class ToolDone:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Something other than the model or a tool added an entry to the history."""
+    """Something other than the model or a tool, such as a hook, added an entry to the history. A message
+    bears its `injected` and `origin` here already, before anything is stored."""
 
     entry: Entry
 

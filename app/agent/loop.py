@@ -9,8 +9,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from app.agent.attribution import attributed
 from app.agent.context import RunContext, Stopped, StopSignal
-from app.agent.events import AgentEvent, MessageDone, RunDone, StepEnded, StepStarted, ToolDone
+from app.agent.events import AgentEvent, Appended, MessageDone, RunDone, StepEnded, StepStarted, ToolDone
+from app.agent.hooking import HookFailed, Hooking
+from app.agent.hooks import AfterTurn, BeforeStop, Hooks
 from app.agent.limits import Limits
 from app.agent.models.base import Model, ModelError, ModelEvent
 from app.agent.pairing import paired, result_of, unanswered_calls
@@ -21,6 +24,7 @@ from app.agent.stream import ModelStream
 from app.agent.toolbox import CANCELLED, NOT_RUN, Toolbox
 from app.agent.watch import Watch
 from app.conversation.blocks import ToolCall
+from app.conversation.entries import MessageEntry
 from app.conversation.messages import Message, StopReason, Usage
 from app.conversation.outcomes import EndReason, RunEnd, RunError, error_of
 
@@ -51,6 +55,8 @@ class Mind:
     sleep: Sleep = asyncio.sleep
     strays: Strays = field(default_factory=Strays)
     """Takes models that go on after their grace; to be one that outlives the run."""
+    hooks: Hooks = field(default_factory=Hooks)
+    attribution: bool = False
 
 
 class Loop:
@@ -64,6 +70,8 @@ class Loop:
         self._mine: list[Message] = []
         self._usage: dict[tuple[str | None, str | None], Usage] = {}
         self._response = Response(context.clock, self._used)
+        self._hooking = Hooking(mind.hooks, context, mind.name, mind.limits, mind.strays)
+        self._turn = 0
         self._step: str | None = None
         self._end: EndReason | None = None
         self._error: RunError | None = None
@@ -83,26 +91,48 @@ class Loop:
         yield RunDone(self._run_end())
 
     async def _turns(self, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
-        for turn in range(1, self._mind.limits.turns + 1):
+        while self._end is None:
+            self._turn += 1
             async with aclosing(self._ask(watch)) as asking:
                 async for event in asking:
                     yield event
             calls = unanswered_calls(self._mine)
             if self._end is None:
-                self._end = self._end_before_tools(calls, turn)
-            if self._end is not None:
-                return
-            async with aclosing(self._use_tools(calls)) as using:
-                async for event in using:
-                    yield event
+                self._end = self._end_before_call() if calls else EndReason.DONE
+            if self._end is None:
+                async with aclosing(self._use_tools(calls)) as using:
+                    async for event in using:
+                        yield event
+            if self._end in (None, EndReason.DONE):
+                async with aclosing(self._ask_hooks()) as asking:
+                    async for event in asking:
+                        yield event
 
-    def _end_before_tools(self, calls: Sequence[ToolCall], turn: int) -> EndReason | None:
-        if not calls:
-            return EndReason.DONE
-        if turn == self._mind.limits.turns:
+    def _end_before_call(self) -> EndReason | None:
+        """Why another model call may not follow."""
+        if self._turn >= self._mind.limits.turns:
             return EndReason.LOOP_LIMIT
         budget = self._mind.limits.tokens
         return EndReason.TOKEN_BUDGET if budget is not None and self._tokens() >= budget else None
+
+    async def _ask_hooks(self) -> AsyncGenerator[AgentEvent, None]:
+        """What hooks append behind a whole turn; each sees what those before it appended."""
+        hooks, wants_more = self._mind.hooks, False
+        try:
+            for hook in hooks.after_turn:
+                for event in await self._appended(hook, AfterTurn):
+                    yield event
+            for hook in hooks.before_stop if self._end is EndReason.DONE else ():
+                for event in await self._appended(hook, BeforeStop):
+                    wants_more = True
+                    yield event
+        except Stopped as stopped:
+            self._end = stopped.reason
+        except HookFailed as failed:
+            self._blame_hook(failed)
+        else:
+            if wants_more:
+                self._end = self._end_before_call()
 
     async def _ask(self, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
         """One response of the model, finished or not: what came of it is kept."""
@@ -121,6 +151,9 @@ class Loop:
         except ModelError as error:
             reason = StopReason.ERROR
             self._blame_model(error)
+        except HookFailed as failed:
+            reason = StopReason.ERROR
+            self._blame_hook(failed)
         except Exception:
             _log.exception("model %s failed in run %s", self._mind.model.name, self._context.run_id)
             reason = StopReason.ERROR
@@ -132,14 +165,14 @@ class Loop:
         message = response.message(reason, self._mind.model, self._mind.name)
         if message is not None:
             self._keep(message)
-            yield MessageDone(message, last=not unanswered_calls(self._mine))
+            yield MessageDone(message, last=self._nothing_follows())
         yield self._leave()
 
     async def _listen(self, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
         """What the model says. A request that fails before anything was told is made again a few times."""
         prompt = Prompt(
             system=self._mind.instructions,
-            messages=paired(self._messages),
+            messages=paired(self._attributed(await self._shaped())),
             tools=self._mind.toolbox.definitions,
         )
         limits = self._mind.limits
@@ -156,6 +189,15 @@ class Loop:
             self._count(self._response)
             self._response = Response(self._context.clock, self._used)
             await self._context.stop.interruptible(self._mind.sleep(limits.retry_seconds * 2**attempt))
+
+    def _attributed(self, messages: Sequence[Message]) -> Sequence[Message]:
+        return attributed(messages, self._mind.name) if self._mind.attribution else messages
+
+    async def _shaped(self) -> Sequence[Message]:
+        """The messages of this call. What is kept stays as it is, so that no shaping adds to another."""
+        if not self._mind.hooks.before_call:
+            return self._messages
+        return await self._hooking.shape(self._messages, self._turn, self._total())
 
     async def _request(self, prompt: Prompt, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
         response, stop, mind = self._response, self._context.stop, self._mind
@@ -194,6 +236,19 @@ class Loop:
             return self._error_result(call, CANCELLED)
         return task.result()
 
+    async def _appended(
+        self, hook: Callable[..., object], kind: type[AfterTurn] | type[BeforeStop]
+    ) -> list[Appended]:
+        given = self._hooking.tell(kind, self._messages, self._turn, self._total())
+        known = {message.id for message in self._messages}
+        messages = self._hooking.accept(hook, await self._hooking.ask(hook, given), known)
+        return [Appended(MessageEntry(self._keep(message))) for message in messages]
+
+    def _nothing_follows(self) -> bool:
+        """Whether the message just kept is the last of the run: nothing to run, no hook to be asked."""
+        ends = self._end is not None or not self._mind.hooks.follow_an_answer
+        return ends and not unanswered_calls(self._mine)
+
     def _settle(self) -> Iterator[AgentEvent]:
         """Ends the step that is open and answers every call that has no result."""
         if self._step is not None:
@@ -216,6 +271,10 @@ class Loop:
         self._end = EndReason.MODEL_TIMEOUT if error.timeout else EndReason.MODEL_ERROR
         self._error = RunError(self._end.value.upper(), error.public)
 
+    def _blame_hook(self, failed: HookFailed) -> None:
+        _log.error("run %s of agent %s: %s", self._context.run_id, self._mind.name, failed, exc_info=failed)
+        self._end = EndReason.INTERNAL_ERROR
+
     def _enter(self, step: str) -> StepStarted:
         self._step = step
         return StepStarted(step)
@@ -235,6 +294,9 @@ class Loop:
         if finished is not None and finished.usage is not None:
             key = (self._mind.model.provider, finished.model or self._mind.model.name)
             self._usage[key] = self._usage[key] + finished.usage if key in self._usage else finished.usage
+
+    def _total(self) -> Usage:
+        return sum(self._usage.values(), Usage())
 
     def _tokens(self) -> int:
         return sum(

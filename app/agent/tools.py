@@ -1,10 +1,7 @@
 """Tools: Python functions that a model may call."""
 
-import asyncio
-import contextvars
 import inspect
-import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast, overload
@@ -12,6 +9,7 @@ from typing import Any, cast, overload
 from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json, to_jsonable_python
 
+from app.agent.blocking import in_thread
 from app.agent.prompt import ToolDefinition
 from app.agent.scrub import scrub, scrub_json
 from app.agent.signature import read_signature
@@ -81,7 +79,7 @@ class Tool:
         if inspect.iscoroutinefunction(self.function):
             result: object = await self.function(**given)
         else:
-            result = await _in_thread(partial(self.function, **given))
+            result = await in_thread(partial(self.function, **given), "tool")
             if inspect.isawaitable(result):
                 result = await result
         return as_blocks(result)
@@ -175,39 +173,3 @@ def _complaints(error: ValidationError) -> str:
         f"{'.'.join(str(step) for step in problem['loc']) or 'arguments'}: {problem['msg']}"
         for problem in error.errors(include_url=False, include_input=False, include_context=False)
     )
-
-
-async def _in_thread(function: Callable[[], object]) -> object:
-    """Runs a blocking function in a daemon thread of its own.
-
-    A shared pool would be blocked by functions that hang, and an executor's threads hold up the exit of the
-    process. When the wait is cancelled the function goes on and its result is dropped.
-    """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[object] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(result: object, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    def work() -> None:
-        result: object = None
-        error: BaseException | None = None
-        try:
-            result = context.run(function)
-        except StopIteration:
-            error = RuntimeError("the tool raised StopIteration")
-        except Exception as raised:
-            error = raised
-        except BaseException as raised:
-            error = RuntimeError(f"the tool raised {type(raised).__name__}")
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, error)
-
-    threading.Thread(target=work, name="tool", daemon=True).start()
-    return await cast(Awaitable[object], future)

@@ -20,11 +20,12 @@ async def settle_abandoned(store: Store, renderer: Renderer, clock: Clock) -> in
     """
     abandoned = await store.live_runs()
     for namespace, run in abandoned:
-        await _settle(store, renderer, clock, namespace, run)
+        await settle_cut(store, renderer, clock, namespace, run)
     return len(abandoned)
 
 
-async def _settle(store: Store, renderer: Renderer, clock: Clock, namespace: str, run: RunRecord) -> None:
+async def settle_cut(store: Store, renderer: Renderer, clock: Clock, namespace: str, run: RunRecord) -> None:
+    """Ends one run whose process is gone."""
     said = model_view(row.entry for row in await store.run_entries(namespace, run.id))
     results = call_results(unanswered_calls(said), EndReason.SERVER_RESTART, run.agent, clock)
     entries = new_entries([MessageEntry(result) for result in results], renderer)

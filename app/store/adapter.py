@@ -10,7 +10,7 @@ a store keeps them. Order is the order of insertion, never that of clocks or ids
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -234,7 +234,13 @@ class ThreadPatch:
 
 
 class ConversationStore(Protocol):
-    """Keeps runs and gives them back. The smallest thing a storage must do."""
+    """Keeps runs and gives them back. The smallest thing a storage must do.
+
+    It needs to know nothing of how a run stands: a `TurnRow` may always say completed. What the server must
+    find again it keeps in `meta`, under `app.store.run_meta.KEY`; meta comes back as it was given.
+    `app.store.foreign.ForeignStore` makes a whole store of one. Anything it raises that is no AppError counts
+    as StorageFailed, and the save is tried again.
+    """
 
     async def save(self, save: RunSave) -> None:
         """Stores a run or adds to it. NotFound if `previous_run_id` names no run of the thread;
@@ -255,6 +261,7 @@ class ConversationStore(Protocol):
         ...
 
 
+@runtime_checkable
 class ThreadLister(Protocol):
     """Optional: threads for a picker."""
 
@@ -263,6 +270,7 @@ class ThreadLister(Protocol):
         ...
 
 
+@runtime_checkable
 class TranscriptReader(Protocol):
     """Optional: what was said, apart from what a model is given."""
 
@@ -273,6 +281,7 @@ class TranscriptReader(Protocol):
         ...
 
 
+@runtime_checkable
 class TranscriptPageReader(Protocol):
     """Optional: the transcript in pages, each with a bounded amount of work."""
 

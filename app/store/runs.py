@@ -238,7 +238,7 @@ def _finish(
     state: JsonValue | Keep,
 ) -> bool:
     """Whoever changes the row from running ends the run; anybody else changes nothing."""
-    values = _end_values(end, at)
+    values = end_values(end, at)
     if not isinstance(state, Keep):
         values["state"] = state
     thread_id = connection.execute(_FINISH, {"ns": ns, "run": run_id, **values}).scalar()
@@ -250,7 +250,8 @@ def _finish(
     return True
 
 
-def _end_values(end: RunEnd, at: Instant) -> dict[str, Any]:
+def end_values(end: RunEnd, at: Instant) -> dict[str, Any]:
+    """What an end leaves of a run, as JSON values by the names of the columns."""
     error = end.error or error_of(end.reason)
     return {
         "status": end.status.value,

@@ -7,8 +7,7 @@ from app.clock import Instant, parse_instant
 from app.conversation.entries import MessageEntry, StoredEntry
 from app.conversation.messages import Message, assistant_message, user_message
 from app.conversation.outcomes import EndReason, RunEnd
-from app.store.adapter import Claim, NewEntry, RunRecord, RunSave, ThreadAttributes, TurnRow
-from app.store.sql import SqlStore
+from app.store.adapter import Claim, NewEntry, RunLedger, RunRecord, RunSave, ThreadAttributes, TurnRow
 
 NS = "acme"
 SECOND = 1_000_000_000
@@ -74,7 +73,7 @@ def answered(run_id: str) -> Message:
     return assistant_message(f"answer of {run_id}", id=f"{run_id}-a")
 
 
-async def turn(store: SqlStore, run_id: str, at: Instant = NOON, **changes: Any) -> RunRecord:
+async def turn(store: RunLedger, run_id: str, at: Instant = NOON, **changes: Any) -> RunRecord:
     """A whole turn: a question that is claimed, an answer, and a good end."""
     run = await store.claim(claim_of(run_id, asked(run_id), created_at=at, **changes))
     await store.append(NS, run_id, new(answered(run_id)))
