@@ -17,11 +17,6 @@ class RunStatus(StrEnum):
     STOPPED = "stopped"
     MERGED = "merged"
 
-    @property
-    def is_live(self) -> bool:
-        """Whether the run still holds its thread."""
-        return self in (RunStatus.QUEUED, RunStatus.RUNNING)
-
 
 class EndReason(StrEnum):
     """Why a run is no longer running."""
