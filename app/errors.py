@@ -1,6 +1,6 @@
 """The one family of errors. Each knows the status and the public words a client gets."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from app.paths import events_path
 
@@ -82,6 +82,40 @@ class HeadMoved(Conflict):
     def __init__(self, thread_id: str) -> None:
         super().__init__(f"Thread {thread_id} went on meanwhile; read it again.")
         self.thread_id = thread_id
+
+
+class InterruptsOpen(Conflict):
+    """The thread waits for answers, and the request does not answer all that it waits for."""
+
+    code = "interrupts_open"
+
+    def __init__(self, interrupt_ids: Sequence[str]) -> None:
+        super().__init__(
+            "The thread waits for answers; resume with one for each open interrupt, or cancel it.",
+            field="resume",
+            extra={"interruptIds": list(interrupt_ids)},
+        )
+
+
+class InterruptExpired(Conflict):
+    """The answer came too late."""
+
+    code = "interrupt_expired"
+
+    def __init__(self, interrupt_id: str, field: str) -> None:
+        super().__init__(
+            f"Interrupt {interrupt_id} has expired; cancel it to go on with the thread.", field=field
+        )
+
+
+class AlreadyResumed(Conflict):
+    """Another run has answered these interrupts."""
+
+    code = "already_resumed"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"Run {run_id} has been resumed already.", field="resume")
+        self.run_id = run_id
 
 
 class RunFailed(AppError):

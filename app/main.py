@@ -15,7 +15,7 @@ from app import __version__
 from app.agent.context import Runnable
 from app.agent.loading import check_agents, load_agents
 from app.agent.models.providers import ProviderKeys, close_model, make_model
-from app.agui.hydrate import WireRenderer
+from app.agui.hydrate import WireRenderer, hydrate
 from app.agui.translate import Translator
 from app.api import agents as agent_routes
 from app.api import health, history, problems, runs, threads
@@ -41,6 +41,8 @@ EXPOSED_HEADERS = (
     "Retry-After",
     "Verbatim-Ignored-Messages",
     "Verbatim-Dropped-Parts",
+    "Verbatim-Ignored-Resume",
+    "Verbatim-Previous-Run",
 )
 """What a page of another origin may read of an answer."""
 
@@ -107,6 +109,7 @@ async def _services(
             clock=clock,
             translator=lambda: Translator(clock).translate,
             renderer=renderer,
+            hydrate=hydrate,
         )
         stack.push_async_callback(manager.drain)
         await stack.enter_async_context(_ticking(shelf))

@@ -9,9 +9,12 @@ from typing import Protocol, TypeVar
 from pydantic import JsonValue
 
 from app.agent.events import AgentEvent
+from app.agent.prompt import ToolDefinition
 from app.clock import Clock, SystemClock
+from app.conversation.interrupts import Answer, ChildRun, Interrupt
 from app.conversation.messages import Message
-from app.conversation.outcomes import EndReason
+from app.conversation.outcomes import EndReason, RunEnd
+from app.conversation.recall import Recall
 
 T = TypeVar("T")
 
@@ -102,12 +105,71 @@ class Stopped(Exception):
         self.reason = reason
 
 
+class Inbox(Protocol):
+    """Messages that came for a run while it is under way."""
+
+    async def take(self) -> Sequence[Message]:
+        """Those that have not been taken yet, in the order in which they came."""
+        ...
+
+
+class NoInbox:
+    """Nobody writes to this run."""
+
+    async def take(self) -> Sequence[Message]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChildOrder:
+    """A run that one agent asks of another.
+
+    `text` is what the other is asked, empty where `resumes` names its paused run, whose questions `answers`
+    hold. `group_id` None means the caller's thread id.
+    """
+
+    agent: "Runnable"
+    call_id: str
+    text: str = ""
+    group_id: str | None = None
+    resumes: ChildRun | None = None
+    answers: tuple[Answer, ...] = ()
+
+
+class ChildHandle(Protocol):
+    """A run of another agent that has been started."""
+
+    @property
+    def thread_id(self) -> str: ...
+
+    @property
+    def run_id(self) -> str: ...
+
+    async def wait(self) -> tuple[RunEnd, str]:
+        """How it ended, and the text of its last answer. Cancelling the wait leaves the run alone."""
+        ...
+
+    def stop(self, reason: EndReason) -> None:
+        """Asks it to end."""
+        ...
+
+
+class Children(Protocol):
+    """Starts runs of other agents, each in a hidden thread below the caller's."""
+
+    async def start(self, order: ChildOrder) -> ChildHandle:
+        """AppError if it cannot be started."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """One run, as its agent sees it.
 
     `history` is the model's view of the branch, this run's opening messages included. `state` is the
-    thread's shared state. Nothing here is written by the agent: what it says, it says in events.
+    thread's shared state, as it is when the run begins. `answers` are those to `interrupts`, the open
+    questions of the paused run that this one takes up, by the id of the interrupt. `client_tools` are run by
+    the client. Nothing here is written by the agent: what it says, it says in events.
     """
 
     namespace: str
@@ -118,6 +180,12 @@ class RunContext:
     state: JsonValue = None
     clock: Clock = field(default_factory=SystemClock)
     stop: StopSignal = field(default_factory=StopSignal)
+    interrupts: Sequence[Interrupt] = ()
+    answers: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
+    client_tools: Sequence[ToolDefinition] = ()
+    inbox: Inbox = field(default_factory=NoInbox)
+    children: Children | None = None
+    """None outside a server; sub-agents are then run in memory."""
 
 
 class Runnable(Protocol):
@@ -135,6 +203,10 @@ class Runnable(Protocol):
 
     def accepts(self) -> frozenset[str]:
         """The media it takes beside text, of `image`, `audio`, `video`, `document`."""
+        ...
+
+    def recall(self) -> Recall:
+        """How much of a branch it is to be given."""
         ...
 
     def respond(self, context: RunContext) -> AsyncIterator[AgentEvent]:

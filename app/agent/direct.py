@@ -68,9 +68,9 @@ async def stream_text(
         if failure is None and response.stop_reason() in (StopReason.ERROR, StopReason.ABORTED):
             failure = ModelError(_public(EndReason.MODEL_ERROR))
         if failure is not None:
-            raise CallFailed(failure, _message(response, StopReason.ERROR, opened)) from failure
+            raise CallFailed(failure, response.message(StopReason.ERROR, opened)) from failure
         reason = response.stop_reason()
-        message = _message(response, reason, opened) or _silence(response, reason, opened, clock)
+        message = response.message(reason, opened) or _silence(response, reason, opened, clock)
     yield MessageDone(message, last=True)
 
 
@@ -115,11 +115,6 @@ async def _opened(model: Model | str, keys: ProviderKeys | None) -> AsyncGenerat
 
 def _taken(prompt: Prompt) -> set[str]:
     return {call.id for message in prompt.messages for call in message.tool_calls()}
-
-
-def _message(response: Response, reason: StopReason, model: Model) -> Message | None:
-    message = response.message(reason, model, "")
-    return None if message is None else message.model_copy(update={"sender_id": None})
 
 
 def _silence(response: Response, reason: StopReason, model: Model, clock: Clock | None) -> Message:

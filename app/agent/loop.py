@@ -1,279 +1,308 @@
 """The main path: ask the model, run the tools it calls, ask again, until it is content or told to stop.
 
-A run never raises: whatever happens, every call has a result and the last event is `RunDone`.
+A run never raises: whatever happens, the last event is `RunDone`, and every call has a result then, unless
+the run pauses for a person or leaves the call to the client.
 """
 
-import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
 
-from app.agent.attribution import attributed
-from app.agent.context import RunContext, Stopped, StopSignal
-from app.agent.events import AgentEvent, Appended, MessageDone, RunDone, StepEnded, StepStarted, ToolDone
-from app.agent.hooking import HookFailed, Hooking
-from app.agent.hooks import AfterTurn, BeforeStop, Hooks
-from app.agent.limits import Limits
-from app.agent.models.base import Model, ModelError, ModelEvent
-from app.agent.pairing import paired, result_of, unanswered_calls
-from app.agent.prompt import Prompt
-from app.agent.response import Response
-from app.agent.strays import Strays
-from app.agent.stream import ModelStream
-from app.agent.toolbox import CANCELLED, NOT_RUN, Toolbox
+from pydantic import JsonValue
+
+from app.agent.asking import Asking, Desk
+from app.agent.calls import CallBatch
+from app.agent.context import NoInbox, RunContext, Stopped
+from app.agent.ending import Ending
+from app.agent.events import (
+    AgentEvent,
+    Appended,
+    MessageDone,
+    RunDone,
+    StateChanged,
+    StepEnded,
+    StepStarted,
+    ToolDone,
+)
+from app.agent.handoff import handed_over, responder
+from app.agent.hook_call import HookFailed
+from app.agent.hooking import Hooking
+from app.agent.hooks import Abort, AfterTurn, BeforeStop
+from app.agent.mind import Mind
+from app.agent.model_hooks import answered, answering
+from app.agent.outbox import Outbox
+from app.agent.pairing import result_of, waiting_calls
+from app.agent.pausing import by_call
+from app.agent.prompting import PromptMaker
+from app.agent.shared_state import Patch, SharedState
+from app.agent.structured import OutputRefused
+from app.agent.tally import Tally
+from app.agent.tool_hooks import ToolHooks
 from app.agent.watch import Watch
+from app.agent.workplace import Workplace
 from app.conversation.blocks import ToolCall
 from app.conversation.entries import MessageEntry
-from app.conversation.messages import Message, StopReason, Usage
-from app.conversation.outcomes import EndReason, RunEnd, RunError, error_of
+from app.conversation.messages import Injected, Message, user_message
+from app.conversation.outcomes import CALLS_LEFT_OPEN, EndReason
+from app.conversation.views import reader_text
 
 _log = logging.getLogger(__name__)
 
-Sleep = Callable[[float], Awaitable[None]]
-
-_CUT = "The connection to the model was lost before its answer was complete."
-_WHY_NOT_RUN = {
-    EndReason.LENGTH: "This call was not run: the answer was cut by the model's token limit.",
-    EndReason.LOOP_LIMIT: "This call was not run: the limit of model calls for one run was reached.",
-    EndReason.TOKEN_BUDGET: "This call was not run: the run used up its token budget.",
-    EndReason.MODEL_ERROR: "This call was not run: the model failed before its answer was complete.",
-    EndReason.MODEL_TIMEOUT: "This call was not run: the model fell silent before its answer was complete.",
-    EndReason.INTERNAL_ERROR: "This call has no result: something went wrong inside the server.",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Mind:
-    """What an agent answers with."""
-
-    name: str
-    model: Model
-    instructions: str
-    toolbox: Toolbox
-    limits: Limits
-    sleep: Sleep = asyncio.sleep
-    strays: Strays = field(default_factory=Strays)
-    """Takes models that go on after their grace; to be one that outlives the run."""
-    hooks: Hooks = field(default_factory=Hooks)
-    attribution: bool = False
+_ASK_AGAIN = "Your answer cannot be used: {why}. Give it again: JSON of the form asked for, and nothing else."
+_OUTPUT_TRIES = 3
 
 
 class Loop:
     """One run. `events` is to be iterated once, by one task."""
 
     def __init__(self, mind: Mind, context: RunContext) -> None:
-        self._mind = mind
+        self._root = self._mind = mind
         self._context = context
         self._messages = list(context.history)
-        self._used = {call.id for message in self._messages for call in message.tool_calls()}
-        self._mine: list[Message] = []
-        self._usage: dict[tuple[str | None, str | None], Usage] = {}
-        self._response = Response(context.clock, self._used)
-        self._hooking = Hooking(mind.hooks, context, mind.name, mind.limits, mind.strays)
+        self._client_tools = {tool.name: tool for tool in context.client_tools}
+        self._open: list[ToolCall] = []
+        """Calls that this run is to see to and that have no result yet."""
+        self._arrived: set[str] = set()
+        """Ids of messages that came while the run was under way."""
+        self._tally = Tally()
+        self._outbox = Outbox()
+        self._state = SharedState(context.state, self._state_changed)
         self._turn = 0
+        self._refused = 0
         self._step: str | None = None
-        self._end: EndReason | None = None
-        self._error: RunError | None = None
+        self._ending = Ending(context.run_id)
 
     async def events(self) -> AsyncGenerator[AgentEvent, None]:
         """Everything that happens, `RunDone` last."""
         try:
-            with Watch(self._context.stop, self._mind.limits) as watch:
-                async with aclosing(self._turns(watch)) as turns:
+            with Watch(self._context.stop, self._root.limits) as watch:
+                self._desk = self._furnish(watch)
+                async with aclosing(self._turns()) as turns:
                     async for event in turns:
                         yield event
         except Exception:
             _log.exception("run %s of agent %s failed", self._context.run_id, self._mind.name)
-            self._end = EndReason.INTERNAL_ERROR
+            self._ending.reason = EndReason.INTERNAL_ERROR
         for event in self._settle():
             yield event
-        yield RunDone(self._run_end())
+        yield RunDone(self._ending.run_end(self._open, self._tally.costs()))
 
-    async def _turns(self, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
-        while self._end is None:
-            self._turn += 1
-            async with aclosing(self._ask(watch)) as asking:
-                async for event in asking:
+    async def _turns(self) -> AsyncGenerator[AgentEvent, None]:
+        async for event in self._stage(self._take_up()):
+            yield event
+        while self._ending.reason is None:
+            async for event in self._stage(self._read_inbox()):
+                yield event
+            if self._ending.reason is None:
+                async for event in self._stage(self._turn_of_the_model()):
                     yield event
-            calls = unanswered_calls(self._mine)
-            if self._end is None:
-                self._end = self._end_before_call() if calls else EndReason.DONE
-            if self._end is None:
-                async with aclosing(self._use_tools(calls)) as using:
-                    async for event in using:
-                        yield event
-            if self._end in (None, EndReason.DONE):
+            if self._ending.reason in (None, EndReason.DONE):
+                async for event in self._stage(self._ask_hooks()):
+                    yield event
+            if self._ending.is_well:
+                async for event in self._stage(self._last_look()):
+                    yield event
+
+    async def _stage(self, stage: AsyncGenerator[AgentEvent, None]) -> AsyncGenerator[AgentEvent, None]:
+        """A part of the run. What cuts it short is the end of the run."""
+        try:
+            async with aclosing(stage) as events:
+                async for event in events:
+                    yield event
+        except (Stopped, Abort, HookFailed) as error:
+            self._ending.cut_short(error)
+
+    async def _take_up(self) -> AsyncGenerator[AgentEvent, None]:
+        """Goes on where a paused run stands, and with whom the conversation was handed over to."""
+        waiting = self._waiting_calls()
+        if waiting or self._root.sticky:
+            self._mind = responder(self._root, self._messages)
+        if waiting:
+            self._open = waiting
+            async with aclosing(self._use_tools()) as using:
+                async for event in using:
+                    yield event
+            if self._ending.reason is None:
                 async with aclosing(self._ask_hooks()) as asking:
                     async for event in asking:
                         yield event
+        elif self._root.sticky:
+            self._mind = handed_over(self._mind, self._messages) or self._mind
+
+    def _waiting_calls(self) -> list[ToolCall]:
+        """Open calls of the past that somebody was asked about, or that the client has not answered yet."""
+        asked = by_call(self._context.interrupts)
+        return [
+            call
+            for call in waiting_calls(self._messages)
+            if call.id in asked or call.name in self._client_tools
+        ]
+
+    async def _turn_of_the_model(self) -> AsyncGenerator[AgentEvent, None]:
+        self._turn += 1
+        async with aclosing(self._ask()) as asking:
+            async for event in asking:
+                yield event
+        if self._ending.reason is None:
+            self._ending.reason = self._end_before_call() if self._open else EndReason.DONE
+        if self._ending.reason is None:
+            async with aclosing(self._use_tools()) as using:
+                async for event in using:
+                    yield event
 
     def _end_before_call(self) -> EndReason | None:
         """Why another model call may not follow."""
-        if self._turn >= self._mind.limits.turns:
+        if self._turn >= self._root.limits.turns:
             return EndReason.LOOP_LIMIT
-        budget = self._mind.limits.tokens
-        return EndReason.TOKEN_BUDGET if budget is not None and self._tokens() >= budget else None
+        budget = self._root.limits.tokens
+        return EndReason.TOKEN_BUDGET if budget is not None and self._tally.tokens() >= budget else None
+
+    async def _read_inbox(self) -> AsyncGenerator[AgentEvent, None]:
+        for message in await self._context.inbox.take():
+            self._arrived.add(message.id)
+            yield Appended(MessageEntry(self._keep(message)))
 
     async def _ask_hooks(self) -> AsyncGenerator[AgentEvent, None]:
         """What hooks append behind a whole turn; each sees what those before it appended."""
         hooks, wants_more = self._mind.hooks, False
-        try:
-            for hook in hooks.after_turn:
-                for event in await self._appended(hook, AfterTurn):
-                    yield event
-            for hook in hooks.before_stop if self._end is EndReason.DONE else ():
-                for event in await self._appended(hook, BeforeStop):
-                    wants_more = True
-                    yield event
-        except Stopped as stopped:
-            self._end = stopped.reason
-        except HookFailed as failed:
-            self._blame_hook(failed)
-        else:
-            if wants_more:
-                self._end = self._end_before_call()
+        for hook in hooks.after_turn:
+            for event in await self._appended(hook, AfterTurn):
+                yield event
+        for hook in hooks.before_stop if self._ending.reason is EndReason.DONE else ():
+            for event in await self._appended(hook, BeforeStop):
+                wants_more = wants_more or isinstance(event.entry, MessageEntry)
+                yield event
+        if wants_more:
+            self._ending.reason = self._end_before_call()
 
-    async def _ask(self, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
+    async def _last_look(self) -> AsyncGenerator[AgentEvent, None]:
+        """A run that would end well goes on if somebody wrote meanwhile, or if its answer lacks the form."""
+        arrived = False
+        async with aclosing(self._read_inbox()) as reading:
+            async for event in reading:
+                arrived = True
+                yield event
+        if arrived:
+            self._ending.reason = self._end_before_call()
+        elif self._mind.output is not None:
+            try:
+                self._ending.result = self._mind.output.read(reader_text(self._messages[-1]))
+            except OutputRefused as refused:
+                for event in self._ask_again(refused):
+                    yield event
+
+    def _ask_again(self, refused: OutputRefused) -> Iterator[AgentEvent]:
+        self._refused += 1
+        if self._refused == _OUTPUT_TRIES:
+            _log.warning("run %s: the answer has not the form asked for: %s", self._context.run_id, refused)
+            self._ending.reason = EndReason.OUTPUT_INVALID
+            return
+        self._ending.reason = self._end_before_call()
+        words = _ASK_AGAIN.format(why=refused)
+        note = user_message(words, clock=self._context.clock, injected=Injected.EPHEMERAL, origin="output")
+        yield Appended(MessageEntry(self._keep(note)))
+
+    async def _ask(self) -> AsyncGenerator[AgentEvent, None]:
         """One response of the model, finished or not: what came of it is kept."""
         yield self._enter("model")
-        self._response = Response(self._context.clock, self._used)
+        asking = Asking(self._desk, self._mind.name)
+        model = self._mind.model
         try:
-            async with aclosing(self._listen(watch)) as telling:
+            prompt = await self._maker().prompt(self._messages, self._arrived)
+            model = await answering(self._hooking(), model, self._turn, self._tally.total())
+            async with aclosing(asking.events(prompt, model)) as telling:
                 async for event in telling:
                     yield event
-            reason = self._response.stop_reason()
-            self._judge(reason)
-        except Stopped as stopped:
-            self._end = stopped.reason
-            timed_out = stopped.reason is EndReason.MODEL_TIMEOUT
-            reason = StopReason.ERROR if timed_out else StopReason.ABORTED
-        except ModelError as error:
-            reason = StopReason.ERROR
-            self._blame_model(error)
-        except HookFailed as failed:
-            reason = StopReason.ERROR
-            self._blame_hook(failed)
-        except Exception:
-            _log.exception("model %s failed in run %s", self._mind.model.name, self._context.run_id)
-            reason = StopReason.ERROR
-            self._end = EndReason.INTERNAL_ERROR
-        response = self._response
-        for event in response.close():
+            reason = asking.response.stop_reason()
+            self._ending.judge(reason)
+        except Exception as error:
+            reason = self._ending.cut_short(error)
+        for event in asking.response.close():
             yield event
-        self._count(response)
-        message = response.message(reason, self._mind.model, self._mind.name)
+        message = asking.response.message(reason, model)
         if message is not None:
             self._keep(message)
             yield MessageDone(message, last=self._nothing_follows())
+        if self._ending.reason is None and self._mind.hooks.after_model:
+            await answered(self._hooking(), message, self._turn, self._tally.total())
         yield self._leave()
 
-    async def _listen(self, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
-        """What the model says. A request that fails before anything was told is made again a few times."""
-        prompt = Prompt(
-            system=self._mind.instructions,
-            messages=paired(self._attributed(await self._shaped())),
-            tools=self._mind.toolbox.definitions,
-        )
-        limits = self._mind.limits
-        for attempt in range(limits.retries + 1):
-            try:
-                async with aclosing(self._request(prompt, watch)) as telling:
-                    async for event in telling:
-                        yield event
-                return
-            except ModelError as error:
-                if self._response.begun or not error.retryable or attempt == limits.retries:
-                    raise
-                _log.warning("model call failed and is tried again: %s", error.public)
-            self._count(self._response)
-            self._response = Response(self._context.clock, self._used)
-            await self._context.stop.interruptible(self._mind.sleep(limits.retry_seconds * 2**attempt))
-
-    def _attributed(self, messages: Sequence[Message]) -> Sequence[Message]:
-        return attributed(messages, self._mind.name) if self._mind.attribution else messages
-
-    async def _shaped(self) -> Sequence[Message]:
-        """The messages of this call. What is kept stays as it is, so that no shaping adds to another."""
-        if not self._mind.hooks.before_call:
-            return self._messages
-        return await self._hooking.shape(self._messages, self._turn, self._total())
-
-    async def _request(self, prompt: Prompt, watch: Watch) -> AsyncGenerator[AgentEvent, None]:
-        response, stop, mind = self._response, self._context.stop, self._mind
-        async with ModelStream(mind.model, prompt, mind.limits.grace_seconds, mind.strays) as stream:
-            with stop.waking(stream.wake):
-                while batch := await _next_batch(stream, stop, watch):
-                    for piece in batch:
-                        for event in response.take(piece):
-                            yield event
-                        stop.check()
-        if response.finished is None:
-            raise ModelError(_CUT, retryable=True)
-
-    async def _use_tools(self, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent, None]:
-        """Runs all calls side by side and tells their results in the order of the calls."""
+    async def _use_tools(self) -> AsyncGenerator[AgentEvent, None]:
+        """Runs all open calls side by side. Those of the client are left to it, and what waits for a person
+        pauses the run."""
         yield self._enter("tools")
-        answer, name = self._mind.toolbox.answer, self._mind.name
-        running = [asyncio.create_task(answer(call, self._context, name)) for call in calls]
-        try:
-            for task in running:
-                await self._context.stop.interruptible(asyncio.wait({task}))
-                yield ToolDone(self._keep(task.result()))
-        except Stopped as stopped:
-            self._end = stopped.reason
-            await _cancel(running)
-            kept = {message.call_id for message in self._mine}
-            for call, task in zip(calls, running, strict=True):
-                if call.id not in kept:
-                    yield ToolDone(self._keep(self._last_result(call, task)))
-        finally:
-            await _cancel(running)
+        handoffs = {name: target.name for name, target in self._mind.handoffs().items()}
+        batch = CallBatch(
+            self._open,
+            self._mind.toolbox,
+            self._workplace(),
+            client_tools=self._client_tools,
+            handoffs=handoffs,
+        )
+        async with aclosing(batch.events()) as events:
+            async for event in events:
+                if isinstance(event, ToolDone):
+                    self._keep(event.message)
+                yield event
+        if batch.interrupts:
+            self._ending.pause(batch.interrupts)
+        elif batch.clients:
+            self._ending.reason = EndReason.CLIENT_TOOLS
+        else:
+            self._mind = handed_over(self._mind, self._messages) or self._mind
         yield self._leave()
 
-    def _last_result(self, call: ToolCall, task: asyncio.Task[Message]) -> Message:
-        if task.cancelled():
-            return self._error_result(call, CANCELLED)
-        return task.result()
+    def _maker(self) -> PromptMaker:
+        context = self._context
+        return PromptMaker(
+            self._mind, self._hooking(), self._client_tools, context.clock, self._turn, self._tally.total()
+        )
+
+    def _workplace(self) -> Workplace:
+        limits = self._root.limits
+        return Workplace(
+            run=self._context,
+            agent=self._mind.name,
+            model=self._mind.model,
+            state=self._state,
+            outbox=self._outbox,
+            children=self._context.children or self._mind.children.below(self._context),
+            hooks=ToolHooks(self._hooking(), self._turn, self._tally.total()),
+            answer_seconds=limits.answer_seconds,
+            grace_seconds=limits.grace_seconds,
+        )
+
+    def _hooking(self) -> Hooking:
+        mind = self._mind
+        return Hooking(mind.hooks, self._context, mind.name, mind.limits, mind.strays, self._state.read)
 
     async def _appended(
         self, hook: Callable[..., object], kind: type[AfterTurn] | type[BeforeStop]
     ) -> list[Appended]:
-        given = self._hooking.tell(kind, self._messages, self._turn, self._total())
-        known = {message.id for message in self._messages}
-        messages = self._hooking.accept(hook, await self._hooking.ask(hook, given), known)
-        return [Appended(MessageEntry(self._keep(message))) for message in messages]
+        added = await self._hooking().additions(hook, kind, self._messages, self._turn, self._tally.total())
+        for entry in added:
+            if isinstance(entry, MessageEntry):
+                self._keep(entry.message)
+        return [Appended(entry) for entry in added]
 
     def _nothing_follows(self) -> bool:
-        """Whether the message just kept is the last of the run: nothing to run, no hook to be asked."""
-        ends = self._end is not None or not self._mind.hooks.follow_an_answer
-        return ends and not unanswered_calls(self._mine)
+        """Whether the message just kept is the last of the run: nothing to run, nobody to be asked."""
+        mind = self._mind
+        more = mind.hooks.follow_an_answer or mind.output or not isinstance(self._context.inbox, NoInbox)
+        return not self._open and (self._ending.reason is not None or not more)
 
     def _settle(self) -> Iterator[AgentEvent]:
-        """Ends the step that is open and answers every call that has no result."""
+        """Ends the step that is open and answers every call that has no result and that nobody waits for."""
         if self._step is not None:
             yield self._leave()
-        words = _WHY_NOT_RUN.get(self._end or EndReason.INTERNAL_ERROR, NOT_RUN)
-        for call in unanswered_calls(self._mine):
-            yield ToolDone(self._keep(self._error_result(call, words)))
-
-    def _error_result(self, call: ToolCall, words: str) -> Message:
-        return result_of(call, words, is_error=True, clock=self._context.clock, sender_id=self._mind.name)
-
-    def _judge(self, reason: StopReason) -> None:
-        if reason is StopReason.LENGTH:
-            self._end = EndReason.LENGTH
-        elif reason in (StopReason.ERROR, StopReason.ABORTED):
-            self._end = EndReason.MODEL_ERROR
-
-    def _blame_model(self, error: ModelError) -> None:
-        _log.warning("model call failed in run %s: %s", self._context.run_id, error.public)
-        self._end = EndReason.MODEL_TIMEOUT if error.timeout else EndReason.MODEL_ERROR
-        self._error = RunError(self._end.value.upper(), error.public)
-
-    def _blame_hook(self, failed: HookFailed) -> None:
-        _log.error("run %s of agent %s: %s", self._context.run_id, self._mind.name, failed, exc_info=failed)
-        self._end = EndReason.INTERNAL_ERROR
+        if self._ending.reason in CALLS_LEFT_OPEN:
+            return
+        words = self._ending.why_not_run()
+        for call in self._open.copy():
+            result = result_of(
+                call, words, is_error=True, clock=self._context.clock, sender_id=self._mind.name
+            )
+            yield ToolDone(self._keep(result))
 
     def _enter(self, step: str) -> StepStarted:
         self._step = step
@@ -286,47 +315,13 @@ class Loop:
 
     def _keep(self, message: Message) -> Message:
         self._messages.append(message)
-        self._mine.append(message)
+        self._open = [call for call in self._open if call.id != message.call_id] + message.tool_calls()
         return message
 
-    def _count(self, response: Response) -> None:
-        finished = response.finished
-        if finished is not None and finished.usage is not None:
-            key = (self._mind.model.provider, finished.model or self._mind.model.name)
-            self._usage[key] = self._usage[key] + finished.usage if key in self._usage else finished.usage
+    def _furnish(self, watch: Watch) -> Desk:
+        root = self._root
+        used = {call.id for message in self._messages for call in message.tool_calls()}
+        return Desk(self._context, root.limits, watch, root.strays, self._tally, used, root.sleep)
 
-    def _total(self) -> Usage:
-        return sum(self._usage.values(), Usage())
-
-    def _tokens(self) -> int:
-        return sum(
-            usage.total_tokens or (usage.input_tokens or 0) + (usage.output_tokens or 0)
-            for usage in self._usage.values()
-        )
-
-    def _run_end(self) -> RunEnd:
-        reason = self._end or EndReason.INTERNAL_ERROR
-        usage = tuple((provider, model, total) for (provider, model), total in self._usage.items())
-        return RunEnd(reason, self._error or error_of(reason), usage)
-
-
-async def _next_batch(stream: ModelStream, stop: StopSignal, watch: Watch) -> Sequence[ModelEvent]:
-    """What the model has said meanwhile; empty at its end."""
-    stop.check()
-    if not stream.ready:
-        watch.wait()
-        try:
-            await stream.news()
-        finally:
-            watch.heard()
-        stop.check()
-    return stream.take()
-
-
-async def _cancel(tasks: Sequence[asyncio.Task[Message]]) -> None:
-    """Cancels those that still run and waits for their last words; each is done after its grace."""
-    pending = {task for task in tasks if not task.done()}
-    for task in pending:
-        task.cancel()
-    if pending:
-        await asyncio.wait(pending)
+    def _state_changed(self, patch: Patch, state: JsonValue) -> None:
+        self._outbox.put(StateChanged(patch, state))

@@ -52,6 +52,35 @@ def unanswered_calls(messages: Sequence[Message]) -> list[ToolCall]:
     ]
 
 
+def spans(messages: Sequence[Message]) -> list[tuple[int, int | None]]:
+    """Where the calls and their results stand: for each call, in the order in which they were made, the index
+    of its message and that of its result, None if it has none."""
+    answers = _match(messages)
+    return [
+        (index, answers.get((index, number)))
+        for index, message in enumerate(messages)
+        for number in range(len(message.tool_calls()))
+    ]
+
+
+def waiting_calls(messages: Sequence[Message]) -> list[ToolCall]:
+    """The calls without a result of the last message that made any: what a run may still see to."""
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at].tool_calls():
+            return unanswered_calls(messages[at:])
+    return []
+
+
+def tail_of(messages: Sequence[Message], calls: Sequence[ToolCall]) -> Sequence[Message]:
+    """The messages from the one that made the last of these calls on; none without a call."""
+    if not calls:
+        return ()
+    for at in range(len(messages) - 1, -1, -1):
+        if calls[-1] in messages[at].tool_calls():
+            return messages[at:]
+    return ()
+
+
 def paired(messages: Sequence[Message]) -> list[Message]:
     """The messages as a provider takes them.
 
@@ -67,18 +96,19 @@ def paired(messages: Sequence[Message]) -> list[Message]:
         calls = message.tool_calls()
         prompt.append(_with_sound_calls(message) if calls else message)
         for number, call in enumerate(calls):
-            prompt.append(answers.get((index, number)) or _missing(message, call, number))
+            answer = answers.get((index, number))
+            prompt.append(_missing(message, call, number) if answer is None else messages[answer])
     return prompt
 
 
-def _match(messages: Sequence[Message]) -> dict[_Place, Message]:
-    """Results by the call they answer.
+def _match(messages: Sequence[Message]) -> dict[_Place, int]:
+    """The index of each result, by the call it answers.
 
     A result answers the first open call of its id in the latest message before it that has one; ids that a
     provider used twice stay apart so.
     """
     latest: dict[str, list[_Place]] = {}
-    answers: dict[_Place, Message] = {}
+    answers: dict[_Place, int] = {}
     for index, message in enumerate(messages):
         for number, call in enumerate(message.tool_calls()):
             places = latest.get(call.id)
@@ -88,7 +118,7 @@ def _match(messages: Sequence[Message]) -> dict[_Place, Message]:
         if message.role is Role.TOOL_RESULT:
             open_places = (place for place in latest.get(message.call_id or "", ()) if place not in answers)
             if (place := next(open_places, None)) is not None:
-                answers[place] = message
+                answers[place] = index
     return answers
 
 

@@ -18,9 +18,22 @@ class ToolDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputSchema:
+    """The form of a structured answer: a JSON schema of an object, with a name for the provider."""
+
+    name: str
+    schema: dict[str, JsonValue]
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
-    """System text, history and tools: one to one what one provider call is given."""
+    """System text, history and tools: one to one what one provider call is given.
+
+    With `output` the answer's text is to be JSON of that form.
+    """
 
     system: str
     messages: Sequence[Message]
     tools: Sequence[ToolDefinition] = field(default=())
+    output: OutputSchema | None = None

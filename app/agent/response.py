@@ -115,13 +115,14 @@ _Part = _TextPart | _ThinkingPart | _CallPart | _ServerPart
 
 class Response:
     """Collects what a model says to one request, under one message id. A request that is made again has a
-    new one. `used` are the call ids that are taken already."""
+    new one. `used` are the call ids that are taken already, `sender_id` is who says it."""
 
-    def __init__(self, clock: Clock, used: set[str]) -> None:
+    def __init__(self, clock: Clock, used: set[str], sender_id: str | None = None) -> None:
         self.message_id = new_id("msg")
         self.finished: Finished | None = None
         self._clock = clock
         self._used = used
+        self._sender_id = sender_id
         self._parts: list[_Part] = []
         self._calls: dict[str, _CallPart] = {}
         self._current: _TextPart | _ThinkingPart | None = None
@@ -135,7 +136,7 @@ class Response:
         """What to tell of one more piece."""
         if isinstance(event, TextPiece):
             part = self._current
-            if isinstance(part, _TextPart) and part.shown and event.provider is None:
+            if isinstance(part, _TextPart) and part.shown and event.provider is None and not event.new:
                 ready = part.add(event.text)
                 return (TextDelta(self.message_id, ready),) if ready else ()
             return self._text(event)
@@ -157,7 +158,7 @@ class Response:
             if rest := part.finish():
                 yield ThinkingDelta(part.id, rest)
             part.ended_at = self._clock.now()
-            yield ThinkingEnded(part.id, part.ended_at, part.encrypted)
+            yield ThinkingEnded(part.id, part.ended_at, part.encrypted, self._sender_id)
         for call in self._calls.values():
             if call.is_open:
                 if rest := call.finish():
@@ -165,7 +166,7 @@ class Response:
                 call.is_open = False
                 yield ToolCallEnded(call.id)
 
-    def message(self, stop_reason: StopReason, model: Model, sender_id: str) -> Message | None:
+    def message(self, stop_reason: StopReason, model: Model) -> Message | None:
         """The whole message, at the present time. None if the model said nothing at all."""
         blocks = [block for part in self._parts if (block := part.block()) is not None]
         if not blocks:
@@ -176,7 +177,7 @@ class Response:
             role=Role.ASSISTANT,
             content=tuple(blocks),
             created_at=self._clock.now(),
-            sender_id=sender_id,
+            sender_id=self._sender_id,
             provider=model.provider,
             model=(finished.model if finished else None) or model.name,
             response_id=finished.response_id if finished else None,
@@ -195,7 +196,7 @@ class Response:
 
     def _text(self, piece: TextPiece) -> Iterator[AgentEvent]:
         part = self._current
-        if not isinstance(part, _TextPart):
+        if not isinstance(part, _TextPart) or (piece.new and part.provider):
             if not piece.text:
                 return
             yield from self.close()
@@ -259,6 +260,7 @@ class Response:
             output=ServerToolOutput(
                 content=scrub_json(call.content), raw=scrub_json(call.raw), is_error=call.is_error
             ),
+            provider=call.provider,
         )
         self._parts.append(_ServerPart(block))
         yield ToolCallStarted(self.message_id, block.id, block.name)

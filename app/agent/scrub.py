@@ -1,8 +1,10 @@
 """The door for text from models and tools: what no store and no wire can carry becomes U+FFFD."""
 
 import re
+from collections.abc import Sequence
 from typing import cast
 
+import orjson
 from pydantic import JsonValue
 
 _BAD = re.compile("[\x00\ud800-\udfff]")
@@ -26,6 +28,27 @@ def scrub_json(value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
         members = cast(dict[str, JsonValue], value)
         return {scrub(name): scrub_json(item) for name, item in members.items()}
+    return value
+
+
+def plain_json(value: object) -> JsonValue:
+    """A copy that every store and wire can carry: scrubbed, NaN and infinities as null. ValueError if it has
+    no JSON form, for which integers end at 64 bits."""
+    try:
+        loose = cast(JsonValue, orjson.loads(orjson.dumps(_scrubbed(value))))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError("the value has no JSON form") from error
+    return loose
+
+
+def _scrubbed(value: object) -> object:
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, list | tuple):
+        return [_scrubbed(item) for item in cast(Sequence[object], value)]
+    if isinstance(value, dict):
+        members = cast(dict[object, object], value)
+        return {_scrubbed(name): _scrubbed(item) for name, item in members.items()}
     return value
 
 

@@ -1,26 +1,35 @@
-"""The tools of one agent, and the running of calls to them. Every call gets a result."""
+"""The tools of one agent, and the running of calls. Each gets a result, or waits for a person."""
 
 import asyncio
-import copy
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from math import isinf
+from typing import Any
 
-from app.agent.context import RunContext
+from pydantic import JsonValue
+from pydantic_core import from_json
+
 from app.agent.limits import Limits
 from app.agent.pairing import result_of
+from app.agent.pausing import Pause, Refused, Resumed, approval, expiry
 from app.agent.prompt import ToolDefinition
 from app.agent.scrub import scrub
 from app.agent.strays import Strays
-from app.agent.tools import ArgumentsRefused, Tool, ToolContext, ToolError, ToolLike, as_tool
-from app.conversation.blocks import Block, Text, ToolCall
+from app.agent.tool_context import NeedsAnswer, ToolContext, ToolError
+from app.agent.tool_hooks import Output
+from app.agent.tools import ArgumentsRefused, Tool, ToolLike, as_tool
+from app.agent.workplace import Workplace
+from app.conversation.blocks import Block, Reminder, Text, ToolCall
 from app.conversation.messages import Message
 
 _log = logging.getLogger(__name__)
 
 CANCELLED = "This call was cancelled before it finished."
 NOT_RUN = "This call was not run: the answer was stopped before it was complete."
-
-_Result = tuple[tuple[Block, ...], bool]
+_EDITED = "A person changed the arguments of this call before it ran. They were: {arguments}"
+_FRESH = Resumed()
 
 
 class Toolbox:
@@ -36,31 +45,79 @@ class Toolbox:
                 raise ValueError(f"two tools are named {made.name}")
             self._tools[made.name] = made
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._tools
+
     @property
     def definitions(self) -> Sequence[ToolDefinition]:
         return tuple(made.definition for made in self._tools.values())
 
-    async def answer(self, call: ToolCall, context: RunContext, sender_id: str) -> Message:
-        """Runs one call and gives its result, with the time at which it ended.
+    @property
+    def asks_first(self) -> bool:
+        """Whether a person may be asked before a tool runs."""
+        return any(made.approval is not False for made in self._tools.values())
+
+    @property
+    def uses_context(self) -> bool:
+        """Whether a tool takes part in the run: it may ask people, or change the shared state."""
+        return any(made.context_parameter is not None for made in self._tools.values())
+
+    async def answer(
+        self, call: ToolCall, place: Workplace, resumed: Resumed | Refused | Pause = _FRESH
+    ) -> Message | Pause:
+        """Runs one call and gives its result, with the time at which it ended, or what it waits for.
 
         Cancelling this wait cancels the tool: it gets a short grace to end by itself and is then left
-        alone. A result that it gives in that time is kept, else the result says that it was cancelled. So
-        this always returns once it has begun.
+        alone. A result that it gives in that time is kept, else the result says that it was cancelled.
+        HookFailed or Abort if a hook is in the way; it is cancelled itself only while it waits for a hook.
         """
-        body = asyncio.create_task(self._run(call, context), name=f"tool {call.name} {call.id}")
+        if isinstance(resumed, Pause):
+            return resumed
+        if isinstance(resumed, Refused):
+            return self._result(call, _failure(resumed.words), place)
+        output = await self._run(call, place, resumed)
+        return output if isinstance(output, Pause) else self._result(call, output, place)
+
+    def _result(self, call: ToolCall, output: Output, place: Workplace) -> Message:
+        clock, sender = place.run.clock, place.agent
+        return result_of(call, output.content, is_error=output.is_error, clock=clock, sender_id=sender)
+
+    async def _run(self, call: ToolCall, place: Workplace, resumed: Resumed) -> Output | Pause:
         made = self._tools.get(call.name)
-        seconds = made.timeout if made and made.timeout is not None else self._limits.tool_seconds
+        if made is None:
+            names = ", ".join(self._tools) or "none"
+            return _failure(f"There is no tool named {call.name}. The tools are: {names}.")
+        memory = resumed.memory
+        text = call.arguments if memory.arguments is None else memory.arguments
+        try:
+            arguments = made.read(text)
+        except ArgumentsRefused as error:
+            return _failure(f"The arguments of {call.name} cannot be used: {error}.")
+        shown = _shown(text)
+        if not memory.approved and made.needs_approval(arguments):
+            expires_at = expiry(place.run.clock, place.answer_seconds)
+            return Pause((approval(call, made.definition, shown, memory, expires_at),))
+        use = partial(self._bounded, made, arguments, call, place, resumed)
+        output = await place.hooks.around(call, shown, use)
+        return output if isinstance(output, Pause) else _with_notes(output, resumed)
+
+    async def _bounded(
+        self, made: Tool, arguments: dict[str, Any], call: ToolCall, place: Workplace, resumed: Resumed
+    ) -> Output | Pause:
+        """Runs the tool for as long as it may. Brings home what there is when it is cancelled."""
+        job = self._use(made, arguments, call, place, resumed)
+        body = asyncio.create_task(job, name=f"tool {call.name} {call.id}")
+        seconds = made.timeout if made.timeout is not None else self._limits.tool_seconds
         late = CANCELLED
         try:
-            await asyncio.wait({body}, timeout=seconds)
+            await asyncio.wait({body}, timeout=None if seconds is None or isinf(seconds) else seconds)
             if not body.done():
                 late = f"The tool {call.name} did not finish within {seconds:g} seconds."
         except asyncio.CancelledError:
             pass
-        content, is_error = await self._settled(body) or (_text(late), True)
-        return result_of(call, content, is_error=is_error, clock=context.clock, sender_id=sender_id)
+        return await self._settled(body) or _failure(late)
 
-    async def _settled(self, body: asyncio.Task[_Result]) -> _Result | None:
+    async def _settled(self, body: asyncio.Task[Output | Pause]) -> Output | Pause | None:
         """What the tool gave, after a cancellation and the grace for it if it still runs."""
         if not body.done():
             body.cancel()
@@ -73,23 +130,25 @@ class Toolbox:
             return None
         return None if body.cancelled() else body.result()
 
-    async def _run(self, call: ToolCall, context: RunContext) -> _Result:
-        made = self._tools.get(call.name)
-        if made is None:
-            names = ", ".join(self._tools) or "none"
-            return _text(f"There is no tool named {call.name}. The tools are: {names}."), True
+    async def _use(
+        self, made: Tool, arguments: dict[str, Any], call: ToolCall, place: Workplace, resumed: Resumed
+    ) -> Output | Pause:
+        context = ToolContext(place, call, resumed)
         try:
-            return await made.call(made.read(call.arguments), _tool_context(call, context, made)), False
-        except ArgumentsRefused as error:
-            return _text(f"The arguments of {call.name} cannot be used: {error}."), True
+            content = await made.call(arguments, context)
+            return Output((*content, *context.reminders))
+        except NeedsAnswer as needed:
+            return Pause(needed.interrupts)
         except ToolError as error:
-            return _text(f"Tool {call.name} failed: {error}"), True
+            return _failure(f"Tool {call.name} failed: {error}")
         except BaseException as error:
             # SystemExit would end the server. A cancellation that nobody asked for is the tool's own failure.
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise
-            _log.exception("tool %s failed in run %s", call.name, context.run_id)
-            return _text(f"Tool {call.name} failed."), True
+            _log.exception("tool %s failed in run %s", call.name, place.run.run_id)
+            return _failure(f"Tool {call.name} failed.")
+        finally:
+            context.close()
 
 
 def _is_cancelled() -> bool:
@@ -98,17 +157,22 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _text(words: str) -> tuple[Block, ...]:
-    return (Text(text=scrub(words)),)
+def _failure(words: str) -> Output:
+    return Output((Text(text=scrub(words)),), is_error=True)
 
 
-def _tool_context(call: ToolCall, context: RunContext, made: Tool) -> ToolContext:
-    return ToolContext(
-        namespace=context.namespace,
-        thread_id=context.thread_id,
-        run_id=context.run_id,
-        call_id=call.id,
-        sender_id=context.sender_id,
-        state=copy.deepcopy(context.state) if made.context_parameter else None,
-        clock=context.clock,
-    )
+def _shown(text: str) -> Mapping[str, JsonValue]:
+    """The arguments as a person is shown them; they have been read already."""
+    value: JsonValue = from_json(text) if text.strip() else {}
+    return value if isinstance(value, dict) else {}
+
+
+def _with_notes(output: Output, resumed: Resumed) -> Output:
+    """Tells the model, and no reader, what a person changed and said when they let the call run."""
+    notes: list[Block] = []
+    if resumed.memory.arguments is not None:
+        words = _EDITED.format(arguments=resumed.memory.arguments)
+        notes.append(Reminder(text=scrub(words), origin="approval"))
+    if resumed.message:
+        notes.append(Reminder(text=scrub(f"The person said: {resumed.message}"), origin="approval"))
+    return replace(output, content=(*output.content, *notes)) if notes else output

@@ -1,6 +1,7 @@
 """Tools: Python functions that a model may call."""
 
 import inspect
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,47 +14,38 @@ from app.agent.blocking import in_thread
 from app.agent.prompt import ToolDefinition
 from app.agent.scrub import scrub, scrub_json
 from app.agent.signature import read_signature
-from app.clock import Clock
+from app.agent.tool_context import NeedsAnswer, ToolContext
+from app.agent.tool_context import ToolError as ToolError
 from app.conversation.blocks import Block, Text, ToolCall
 from app.conversation.messages import Message
 from app.conversation.words import Words
 
+_log = logging.getLogger(__name__)
 _BLOCK: TypeAdapter[Block] = TypeAdapter(Block)
-
-
-class ToolError(Exception):
-    """Raised by a tool: the message is for the model. The text of any other exception is not."""
 
 
 class ArgumentsRefused(Exception):
     """The model's arguments do not fit; the message says why, to the model."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
-    """What a tool may know of the run that calls it: annotate one parameter with this type.
-
-    `state` is a copy of the thread's shared state; changing it changes nothing.
-    """
-
-    namespace: str
-    thread_id: str
-    run_id: str
-    call_id: str
-    sender_id: str | None
-    state: JsonValue
-    clock: Clock
+Approval = bool | Callable[[dict[str, Any]], bool]
+"""Whether a person is asked before each call, or what decides that by the arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function with its description for models. `timeout` is in seconds; None means the agent's limit."""
+    """A function with its description for models.
+
+    `timeout` is in seconds; None means the agent's limit, and infinity none. With `approval` a person is
+    asked before it runs.
+    """
 
     definition: ToolDefinition
     function: Callable[..., Any]
     arguments: TypeAdapter[dict[str, Any]]
     context_parameter: str | None
     timeout: float | None = None
+    approval: Approval = False
 
     @property
     def name(self) -> str:
@@ -73,16 +65,36 @@ class Tool:
         except ValidationError as error:
             raise ArgumentsRefused(_complaints(error)) from None
 
+    def needs_approval(self, arguments: dict[str, Any]) -> bool:
+        """Whether a person is to be asked about this call. What raises asks for nothing and so is asked."""
+        if not callable(self.approval):
+            return self.approval
+        try:
+            return bool(self.approval(dict(arguments)))
+        except Exception:
+            _log.exception("whether tool %s needs approval could not be told: it does", self.name)
+            return True
+
     async def call(self, arguments: dict[str, Any], context: ToolContext) -> tuple[Block, ...]:
         """Runs the function, one that is not async in a thread of its own. Raises what it raises."""
         given = {**arguments, self.context_parameter: context} if self.context_parameter else arguments
         if inspect.iscoroutinefunction(self.function):
             result: object = await self.function(**given)
         else:
-            result = await in_thread(partial(self.function, **given), "tool")
+            result = await in_thread(partial(_in_hand, self.function, given), "tool")
+            if isinstance(result, NeedsAnswer):
+                raise result
             if inspect.isawaitable(result):
                 result = await result
         return as_blocks(result)
+
+
+def _in_hand(function: Callable[..., Any], given: dict[str, Any]) -> object:
+    """A question does not pass for something that would end the thread."""
+    try:
+        return function(**given)
+    except NeedsAnswer as needed:
+        return needed
 
 
 ToolLike = Tool | Callable[..., Any]
@@ -94,7 +106,11 @@ def tool(function: Callable[..., Any], /) -> Tool: ...
 
 @overload
 def tool(
-    *, name: str | None = None, description: str | None = None, timeout: float | None = None
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
+    approval: Approval = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -105,15 +121,16 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     timeout: float | None = None,
+    approval: Approval = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Makes a tool of a function: `@tool`, or `@tool(timeout=5)`.
+    """Makes a tool of a function: `@tool`, `@tool(timeout=5)` or `@tool(approval=True)`.
 
     Name, description and JSON schema come from the function's name, docstring and annotations. TypeError for
     a signature that cannot be described to a model.
     """
     if function is None:
-        return partial(_make, name=name, description=description, timeout=timeout)
-    return _make(function, name=name, description=description, timeout=timeout)
+        return partial(_make, name=name, description=description, timeout=timeout, approval=approval)
+    return _make(function, name=name, description=description, timeout=timeout, approval=approval)
 
 
 def _make(
@@ -123,6 +140,7 @@ def _make(
     name: str | None,
     description: str | None,
     timeout: float | None,
+    approval: Approval,
 ) -> Tool:
     signature = read_signature(function, ToolContext)
     definition = ToolDefinition(
@@ -130,7 +148,7 @@ def _make(
         description=signature.description if description is None else description,
         parameters=signature.schema,
     )
-    return Tool(definition, function, signature.arguments, signature.injected, timeout)
+    return Tool(definition, function, signature.arguments, signature.injected, timeout, approval)
 
 
 def as_tool(given: ToolLike) -> Tool:

@@ -146,6 +146,11 @@ class Brackets:
         stream.is_open = False
         return [self.event("TOOL_CALL_END", {"toolCallId": call_id})]
 
+    def seal_call(self, call_id: str, encrypted: str) -> list[bytes]:
+        """The opaque value of a call that was told."""
+        value: Members = {"subtype": "tool-call", "entityId": call_id, "encryptedValue": encrypted}
+        return [self.event("REASONING_ENCRYPTED_VALUE", value)]
+
     def knows_call(self, call_id: str) -> bool:
         return call_id in self._calls
 

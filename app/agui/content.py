@@ -52,21 +52,22 @@ def _has_media(blocks: Iterable[Block]) -> bool:
 
 
 def _parts(blocks: Iterable[Block], *, legacy: bool) -> list[dict[str, object]]:
-    """0.x clients know no part whose bytes a provider holds (source `file`), so it is left out for them."""
+    """0.x clients know no part whose bytes a provider holds (source `file`), so it is left out for them. Nor
+    do they keep the id of a part or the metadata of a text."""
     parts: list[dict[str, object]] = []
     for block in blocks:
         if isinstance(block, Text):
-            parts.append(_part(block, {"text": block.text}))
+            parts.append(_part(block, {"text": block.text}, legacy))
         elif isinstance(block, _MEDIA) and not (legacy and isinstance(block.source, FileSource)):
-            parts.append(_part(block, {"source": _source(block.source)}))
+            parts.append(_part(block, {"source": _source(block.source)}, legacy))
     return parts
 
 
-def _part(block: Text | Media, body: dict[str, object]) -> dict[str, object]:
+def _part(block: Text | Media, body: dict[str, object], legacy: bool) -> dict[str, object]:
     part: dict[str, object] = {"type": block.type, **body}
-    if block.id is not None:
+    if block.id is not None and not legacy:
         part["id"] = block.id
-    if block.metadata is not None:
+    if block.metadata is not None and not (legacy and isinstance(block, Text)):
         part["metadata"] = block.metadata
     return part
 

@@ -3,13 +3,19 @@
 from ag_ui.core import PROTOCOL_VERSION
 
 from app.agent.events import RunOpened
+from app.agui.activities import activity_message
 from app.agui.brackets import Brackets, Members
-from app.agui.messages import wire_messages
+from app.agui.interrupts import wire_interrupt
+from app.agui.messages import WireMessage, wire_messages
 from app.agui.metadata import message_metadata
-from app.conversation.messages import Message, Usage
+from app.agui.results import result_frame
+from app.agui.shared_state import state_frame
+from app.agui.variants import variants
+from app.conversation.entries import CustomEntry
+from app.conversation.messages import Message, Role, Usage
 from app.conversation.outcomes import EndReason, RunEnd, RunError, RunStatus, error_of
-from app.conversation.views import reader_view
-from app.frames import Frame, Variants
+from app.conversation.views import reader_sees, reader_view
+from app.frames import Frame
 
 _TOKENS = {
     "inputTokens": "input_tokens",
@@ -22,19 +28,23 @@ _TOKENS = {
 
 
 def opening(run: RunOpened, brackets: Brackets) -> list[Frame]:
-    """RUN_STARTED with what was accepted, the server's metadata on each, and the state where it differs."""
-    accepted = reader_view(run.accepted)
-    frames = [_started(run, accepted, brackets)]
-    for message in accepted:
-        frames += brackets.empty_text(message.id, "user", message_metadata(message))
+    """RUN_STARTED with what was accepted, results of calls that nobody answered, the server's metadata on
+    what was said, and the state where it differs."""
+    frames = [_started(run, brackets)]
+    frames += [result_frame(message, brackets) for message in reader_view(run.settled)]
+    for item in run.accepted:
+        if isinstance(item, Message) and item.role is Role.USER and reader_sees(item):
+            frames += brackets.empty_text(item.id, "user", message_metadata(item))
     if run.state_differs:
-        frames.append(brackets.event("STATE_SNAPSHOT", {"snapshot": {} if run.state is None else run.state}))
+        frames.append(state_frame(run.state, brackets))
     return frames
 
 
-def _started(run: RunOpened, accepted: list[Message], brackets: Brackets) -> Frame:
+def _started(run: RunOpened, brackets: Brackets) -> Frame:
     def started(*, legacy: bool) -> Members:
-        shown = [one for message in accepted for one in wire_messages(message, legacy=legacy)]
+        shown = [
+            one for item in (*run.accepted, *run.held) for one in _accepted_messages(item, legacy=legacy)
+        ]
         ids: Members = {"threadId": run.thread_id, "runId": run.run_id}
         members: Members = {**ids, "protocolVersion": PROTOCOL_VERSION}
         if run.parent_run_id is not None:
@@ -45,27 +55,35 @@ def _started(run: RunOpened, accepted: list[Message], brackets: Brackets) -> Fra
     return variants("RUN_STARTED", started(legacy=False), started(legacy=True), brackets)
 
 
+def _accepted_messages(item: Message | CustomEntry, *, legacy: bool) -> list[WireMessage]:
+    if isinstance(item, CustomEntry):
+        return [activity_message(item)]
+    return wire_messages(item, legacy=legacy)
+
+
 def terminal(run: RunOpened | None, end: RunEnd, brackets: Brackets) -> Frame:
     """The last event. A run that never opened on the wire can only end there as an error."""
     usage = _usage(end)
     if run is None or end.status is RunStatus.FAILED:
         return brackets.event("RUN_ERROR", {**_error(end), **usage})
     finished: Members = {"threadId": run.thread_id, "runId": run.run_id, **usage}
-    if end.status is not RunStatus.STOPPED:
-        return brackets.event("RUN_FINISHED", finished)
-    # 0.x clients die of the outcome `cancelled`.
-    return variants(
-        "RUN_FINISHED",
-        {**finished, "outcome": {"type": "cancelled"}},
-        {**finished, "metadata": {"finishReason": "cancelled"}},
-        brackets,
-    )
+    current, legacy = _outcome(end)
+    return variants("RUN_FINISHED", {**finished, **current}, {**finished, **legacy}, brackets)
 
 
-def variants(kind: str, current: Members, legacy: Members, brackets: Brackets) -> Frame:
-    """One frame for all clients where both get the same."""
-    frame = brackets.event(kind, current)
-    return frame if current == legacy else Variants(frame, brackets.event(kind, legacy))
+def _outcome(end: RunEnd) -> tuple[Members, Members]:
+    """How a run ended that did not fail, for either generation: 0.x clients die of the outcome `cancelled`
+    and of `pendingToolCallIds`."""
+    if end.status is RunStatus.STOPPED:
+        return {"outcome": {"type": "cancelled"}}, {"metadata": {"finishReason": "cancelled"}}
+    if end.interrupts and end.status is RunStatus.PAUSED:
+        asked = [wire_interrupt(interrupt) for interrupt in end.interrupts]
+        paused: Members = {"outcome": {"type": "interrupt", "interrupts": asked}}
+        return paused, paused
+    done: Members = {} if end.result is None else {"result": end.result}
+    if not end.pending_calls:
+        return done, done
+    return {**done, "outcome": {"type": "success", "pendingToolCallIds": list(end.pending_calls)}}, done
 
 
 def _error(end: RunEnd) -> Members:

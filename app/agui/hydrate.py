@@ -9,18 +9,21 @@ from collections.abc import Sequence
 
 import orjson
 
+from app.agui.activities import OPENING, activity_message
 from app.agui.encoding import encode
 from app.agui.messages import WireMessage, trailing_reasoning, wire_messages
 from app.conversation.blocks import Media
-from app.conversation.entries import MessageEntry, StoredEntry
+from app.conversation.entries import CustomEntry, MessageEntry, StoredEntry
 from app.store.adapter import WireRow
 
-RENDERER: int = 1
+RENDERER: int = 2
 """Grows whenever a rendering changes; stored ones of another number are not used."""
+
+_ACTIVITY = OPENING.encode()
 
 
 def render(entry: StoredEntry, *, legacy: bool = False) -> str:
-    """A JSON array of AG-UI messages; empty for what no reader sees and for application records."""
+    """A JSON array of AG-UI messages; empty for what no reader sees."""
     return encode(_messages(entry, legacy)).decode()
 
 
@@ -34,7 +37,7 @@ class WireRenderer:
     def render(self, entry: StoredEntry) -> str | None:
         """The rendering; None where it has to be made on reading."""
         current = _messages(entry, legacy=False)
-        if trailing_reasoning(current) or (_holds_media(entry) and current != _messages(entry, legacy=True)):
+        if trailing_reasoning(current) or (_holds_parts(entry) and current != _messages(entry, legacy=True)):
             return None
         return encode(current).decode()
 
@@ -42,21 +45,24 @@ class WireRenderer:
 def hydrate(rows: Sequence[WireRow], *, legacy: bool) -> bytes:
     """One JSON array of the messages of all rows, oldest first.
 
-    Reasoning that followed the calls of a message goes behind their results, where a client that was
-    there has it.
+    Clients put a result right behind the message that made the call. So activities, and reasoning that
+    followed the calls of a message, go behind the results that come next, where a client that was there has
+    them.
     """
     pieces: list[bytes] = []
-    held: list[WireMessage] = []
+    held: list[bytes] = []
     for row in rows:
         piece, tail = _piece(row, legacy)
+        if piece.startswith(_ACTIVITY):
+            held.append(piece)
+            continue
         if held and not _answers_calls(piece):
-            pieces.append(_inner(encode(held)))
+            pieces += held
             held = []
         pieces.append(piece)
-        held += tail
-    if held:
-        pieces.append(_inner(encode(held)))
-    return b"[" + b",".join(piece for piece in pieces if piece) + b"]"
+        if tail:
+            held.append(_inner(encode(tail)))
+    return b"[" + b",".join(piece for piece in (*pieces, *held) if piece) + b"]"
 
 
 def _piece(row: WireRow, legacy: bool) -> tuple[bytes, list[WireMessage]]:
@@ -71,7 +77,9 @@ def _piece(row: WireRow, legacy: bool) -> tuple[bytes, list[WireMessage]]:
 
 
 def _messages(entry: StoredEntry, legacy: bool) -> list[WireMessage]:
-    return wire_messages(entry.message, legacy=legacy) if isinstance(entry, MessageEntry) else []
+    if isinstance(entry, CustomEntry):
+        return [activity_message(entry)]
+    return wire_messages(entry.message, legacy=legacy)
 
 
 def _inner(array: bytes) -> bytes:
@@ -83,8 +91,9 @@ def _answers_calls(piece: bytes) -> bool:
     return all(message["role"] == "tool" for message in orjson.loads(b"[" + piece + b"]"))
 
 
-def _holds_media(entry: StoredEntry) -> bool:
-    """Only media can look different to a 0.x client."""
-    return isinstance(entry, MessageEntry) and any(
-        isinstance(block, Media) for block in entry.message.content
-    )
+def _holds_parts(entry: StoredEntry) -> bool:
+    """Only content in parts can look different to a 0.x client."""
+    if not isinstance(entry, MessageEntry):
+        return False
+    message = entry.message
+    return message.as_parts or any(isinstance(block, Media) for block in message.content)

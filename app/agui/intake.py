@@ -1,99 +1,217 @@
 """A request and the stored branch make a turn: what is new, and what the run shall know beside it.
 
-The history is the server's. A client's list tells what it has seen; only its new user messages add to it.
+The history is the server's. A client's list tells what it has seen; only its new user messages, its answers
+to open calls of its own tools and its answers to a paused run add to it.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from pydantic import JsonValue
 
+from app.agent.prompt import ToolDefinition
+from app.agui.accepting import Terms, accept_answer, accept_message, own_metadata
+from app.agui.branching import Branch, Heard, unheard, wished
+from app.agui.client_calls import OpenCall, check_ids, match_answers, results
 from app.agui.encoding import canonical
-from app.agui.input import RunInput, Said
-from app.agui.messages import output_owner
-from app.agui.metadata import SERVER_KEYS
-from app.agui.parts import check_media
+from app.agui.input import RunInput
+from app.agui.resume import Resolved, open_interrupts, resolve
+from app.agui.said import Said
 from app.clock import Clock
-from app.conversation.blocks import Media, Reminder, Text
+from app.conversation.blocks import Reminder
 from app.conversation.entries import MessageEntry, StoredEntry
+from app.conversation.interrupts import Answer, Interrupt
 from app.conversation.messages import Injected, Message, user_message
-from app.errors import InvalidInput
-from app.store.adapter import KEEP, HeadRecord, Keep
+from app.errors import InterruptsOpen, InvalidInput
+from app.store.adapter import KEEP, Keep, RunRecord
 
-_OURS = re.compile(r"think_[0-9a-f]{32}")
-"""Ids of reasoning, which stand in a client's list beside those of messages and must not be taken."""
 _CONTEXT = "context"
 """The origin of the reminder that carries a client's context, and the name of its digest in a run's meta."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a turn goes on from.
+
+    `branch` is where its list leads, None if that asks for nothing; `base` the run that the turn continues,
+    and `calls` what that left open. `asked_by` is the run whose questions, if it has open ones, come first.
+    """
+
+    branch: Branch | None = None
+    base: RunRecord | None = None
+    calls: Sequence[OpenCall] = ()
+    asked_by: RunRecord | None = None
+
+    @property
+    def asked(self) -> tuple[Interrupt, ...]:
+        return open_interrupts(self.asked_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What was left out of a request: messages that are no history, parts of unknown types, and replies to
+    questions that are not open."""
+
+    messages: int = 0
+    parts: int = 0
+    replies: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """What a run starts with.
 
-    `messages` are new on the branch, in order; no messages means: answer what is there. `ignored` counts
-    messages of the client that are no history and were left out. `state` and `meta` are for the claim;
-    `shown_state` is what holds then, `state_differs` whether the client sent something else.
+    `entries` open it, in order; none means: answer what is there. `settled` of them are results that the
+    server gave to calls which nobody answered. `answers` take up the run `resumes`; `held` is then said once
+    its calls have their results. `state` and `meta` are for the claim, and `state_differs` whether the client
+    sent something else than what holds then.
     """
 
-    messages: tuple[Message, ...]
-    ignored: int
-    dropped_parts: int
+    branch: Branch
+    entries: tuple[StoredEntry, ...]
+    held: tuple[Message, ...]
+    settled: frozenset[str]
+    resumes: RunRecord | None
+    answers: tuple[Answer, ...]
+    client_tools: tuple[ToolDefinition, ...]
+    left: Left
     state: JsonValue | Keep
-    shown_state: JsonValue
     state_differs: bool
     meta: Mapping[str, JsonValue] | Keep
     input_record: dict[str, JsonValue]
     digest: str
 
-    @property
-    def entries(self) -> tuple[StoredEntry, ...]:
-        return tuple(MessageEntry(message) for message in self.messages)
+
+@dataclass(frozen=True, slots=True)
+class NothingNew:
+    """The request brings nothing and asks for nothing: it is told how the thread stands."""
+
+    left: Left
 
 
-def take_turn(
-    input: RunInput,
-    head: HeadRecord,
-    *,
-    sender_id: str | None,
-    accepts: frozenset[str],
-    clock: Clock,
-    awaits_answer: bool,
-) -> Turn:
-    """Reads the request against the head of its thread; nothing is stored.
+def take_turn(input: RunInput, heard: Heard, past: Past, terms: Terms) -> Turn | NothingNew:
+    """Reads the request against what the thread holds; nothing is stored.
 
-    `head` was asked for `input.message_ids()`. `accepts` are the media the agent takes. `awaits_answer`:
-    the branch ends in something that was not answered, so a request that brings nothing new asks for that.
     InvalidInput where a new message holds nothing to read or media that is not taken (named by its field),
-    and, for `messages`, where there is nothing to answer.
+    where an answer does not fit its question, and, for `messages`, where a thread without runs is asked for
+    nothing; InterruptsOpen and InterruptExpired where a paused run is not answered as it must be.
     """
-    new, ignored = _sort_out(input.messages, head.known)
-    if not new and not awaits_answer:
-        raise InvalidInput("There is no new user message, and nothing waits for an answer.", field="messages")
-    messages = [_accept(said, sender_id, accepts, clock) for said in new]
-    messages, meta = _add_context(messages, input, head, clock)
-    stored = head.head.state if head.head is not None else None
+    given = match_answers(heard.answers, past.calls)
+    asked = past.asked
+    resolved = resolve(input.replies, asked, terms.clock.now()) if asked and input.replies else None
+    left = _left(input, heard, given, resolved)
+    branch = _branch(input, past, given, resolved)
+    if branch is None:
+        if past.base is None:
+            raise InvalidInput(
+                "There is no new user message, and nothing waits for an answer.", field="messages"
+            )
+        return NothingNew(left)
+    if asked and resolved is None:
+        raise InterruptsOpen([interrupt.id for interrupt in asked])
+    goes_on = bool(heard.new or branch.copied)
+    told, settled = _results(input, past, given, terms, abandons=goes_on, resumes=resolved is not None)
+    new = [accept_message(said, terms) for said in heard.new]
+    new, meta = _add_context(new, input, branch, past.base, terms.clock)
+    held = tuple(new) if resolved else ()
+    opening = (
+        *map(MessageEntry, told),
+        *input.records,
+        *branch.copied,
+        *map(MessageEntry, () if resolved else new),
+    )
     state: JsonValue | Keep = KEEP if input.state in (None, {}) else input.state
-    shown = stored if isinstance(state, Keep) else state
     return Turn(
-        messages=tuple(messages),
-        ignored=ignored,
-        dropped_parts=input.dropped_parts,
+        branch=branch,
+        entries=opening,
+        held=held,
+        settled=settled,
+        resumes=past.asked_by if resolved else None,
+        answers=resolved.answers if resolved else (),
+        client_tools=input.client_tools,
+        left=left,
         state=state,
-        shown_state=shown,
-        state_differs=_canonical_state(shown) != _canonical_state(input.state),
+        state_differs=_differs(state, input, past.base),
         meta=meta,
         input_record=_record(input),
-        digest=digest(input, {said.id for said in new}),
+        digest=digest(input, {*(entry.id for entry in opening), *(message.id for message in held)}),
     )
 
 
+def _left(input: RunInput, heard: Heard, given: Mapping[str, Said], resolved: Resolved | None) -> Left:
+    taken = given.values()
+    return Left(
+        messages=heard.ignored + unheard(heard, {said.index for said in taken}),
+        parts=sum(said.dropped for said in (*heard.new, *taken)),
+        replies=resolved.ignored if resolved else len(input.replies),
+    )
+
+
+def _branch(
+    input: RunInput, past: Past, given: Mapping[str, Said], resolved: Resolved | None
+) -> Branch | None:
+    """Answers to a paused run go on from it whatever the list says; answers to calls alone never branch."""
+    if resolved is not None and past.asked_by is not None:
+        return Branch(past.asked_by.id)
+    if past.branch is None and given:
+        return wished(input.options.previous_run_id)
+    return past.branch
+
+
+def _results(
+    input: RunInput,
+    past: Past,
+    given: Mapping[str, Said],
+    terms: Terms,
+    *,
+    abandons: bool,
+    resumes: bool,
+) -> tuple[list[Message], frozenset[str]]:
+    """What the open calls come to. Those of a paused run are its own to answer."""
+    check_ids(list(given.values()), input.messages)
+    calls = {open_call.call.id: open_call.call for open_call in past.calls}
+    return results(
+        past.calls,
+        {id: accept_answer(calls[id], said, terms) for id, said in given.items()},
+        abandons=abandons,
+        clients_alone=resumes,
+        agent=terms.agent,
+        clock=terms.clock,
+    )
+
+
+def _add_context(
+    messages: list[Message], input: RunInput, branch: Branch, base: RunRecord | None, clock: Clock
+) -> tuple[list[Message], Mapping[str, JsonValue] | Keep]:
+    """Puts the client's context behind what the person wrote, for the model alone, unless the branch got
+    the same last. A message of its own carries it where nobody wrote anything; what is copied brings its own.
+    """
+    before: Mapping[str, JsonValue] = (base.meta if base is not None else None) or {}
+    kept: Mapping[str, JsonValue] | Keep = KEEP
+    if branch.source is not None and branch.source.meta and _CONTEXT in branch.source.meta:
+        kept = before = {**before, _CONTEXT: branch.source.meta[_CONTEXT]}
+    text = "\n".join(f"{description}: {value}" for description, value in input.context if value.strip())
+    mark = sha256(text.encode()).hexdigest()
+    if not text or before.get(_CONTEXT) == mark:
+        return messages, kept
+    reminder = Reminder(text=text, origin=_CONTEXT)
+    if messages:
+        last = messages[-1]
+        added = [*messages[:-1], last.model_copy(update={"content": (*last.content, reminder)})]
+    else:
+        added = [user_message([reminder], clock=clock, injected=Injected.META, origin=_CONTEXT)]
+    return added, {**before, _CONTEXT: mark}
+
+
 def digest(input: RunInput, new: Collection[str]) -> str:
-    """SHA-256, in hex, of what a request brings: its user messages of these ids, and all that is beside the
-    messages. The same turn has the same digest whatever else its list holds."""
+    """SHA-256, in hex, of what a request brings: its user and tool messages of these ids, and all that is
+    beside the messages. The same turn has the same digest whatever else its list holds."""
+    brought = (said for said in input.messages if said.id in new and said.role in ("user", "tool"))
     material = {
-        "messages": [_material(said) for said in input.messages if said.id in new and said.role == "user"],
+        "messages": [_material(said) for said in brought],
+        "records": [[record.name, record.value] for record in input.records],
+        "resume": [[reply.target, reply.cancelled, reply.payload] for reply in input.replies],
         "tools": list(input.tools),
         "context": [list(item) for item in input.context],
         "state": input.state,
@@ -104,84 +222,15 @@ def digest(input: RunInput, new: Collection[str]) -> str:
 
 def _material(said: Said) -> dict[str, object]:
     content = [block.model_dump(mode="json", by_alias=True) for block in said.blocks]
-    return {"id": said.id, "name": said.name, "content": content, "metadata": _own_metadata(said)}
+    if said.role == "tool":
+        return {"id": said.id, "call": said.calls[0], "content": content, "error": said.error}
+    return {"id": said.id, "name": said.name, "content": content, "metadata": own_metadata(said)}
 
 
-def _sort_out(messages: Sequence[Said], known: Mapping[str, str]) -> tuple[list[Said], int]:
-    """The new user messages, and how many messages are left out as no history.
-
-    New is what a person said after the last message that the branch holds. What else the branch does not
-    hold is not trusted, nor is a second message under one id.
-    """
-    last_known = max((said.index for said in messages if said.id in known), default=-1)
-    new: list[Said] = []
-    seen: set[str] = set()
-    ignored = 0
-    for said in messages:
-        first = said.id not in seen
-        seen.add(said.id)
-        if first and _is_of_the_branch(said, known):
-            continue
-        if first and said.role == "user" and said.index > last_known:
-            new.append(said)
-        else:
-            ignored += 1
-    return new, ignored
-
-
-def _is_of_the_branch(said: Said, known: Mapping[str, str]) -> bool:
-    """Reasoning and the output of a provider's tool are parts of an assistant message, no entries."""
-    return said.id in known or said.role == "reasoning" or output_owner(said.id) in known
-
-
-def _accept(said: Said, sender_id: str | None, accepts: frozenset[str], clock: Clock) -> Message:
-    """The message as it will be stored. Blank text is no content: no provider takes it."""
-    if output_owner(said.id) is not None or _OURS.fullmatch(said.id):
-        raise InvalidInput("This id is of the kind that the server makes.", field=f"messages/{said.index}/id")
-    field = f"messages/{said.index}/content"
-    blocks: list[Text | Media] = []
-    for number, block in enumerate(said.blocks):
-        if not isinstance(block, Text):
-            place = said.places[number] if said.places else number
-            check_media(block, accepts, f"{field}/{place}")
-        elif not block.text.strip():
-            continue
-        blocks.append(block)
-    if not blocks:
-        raise InvalidInput("The message holds nothing to read.", field=field)
-    return user_message(
-        blocks,
-        id=said.id,
-        clock=clock,
-        sender_id=sender_id,
-        name=said.name,
-        as_parts=said.as_parts,
-        metadata=_own_metadata(said),
-    )
-
-
-def _own_metadata(said: Said) -> dict[str, JsonValue] | None:
-    kept = {key: value for key, value in (said.metadata or {}).items() if key not in SERVER_KEYS}
-    return kept or None
-
-
-def _add_context(
-    messages: list[Message], input: RunInput, head: HeadRecord, clock: Clock
-) -> tuple[list[Message], Mapping[str, JsonValue] | Keep]:
-    """Puts the client's context behind what the person wrote, for the model alone, unless the branch got
-    the same last. A message of its own carries it where nobody wrote anything."""
-    text = "\n".join(f"{description}: {value}" for description, value in input.context if value.strip())
-    before = (head.head.meta if head.head is not None else None) or {}
-    mark = sha256(text.encode()).hexdigest()
-    if not text or before.get(_CONTEXT) == mark:
-        return messages, KEEP
-    reminder = Reminder(text=text, origin=_CONTEXT)
-    if messages:
-        last = messages[-1]
-        added = [*messages[:-1], last.model_copy(update={"content": (*last.content, reminder)})]
-    else:
-        added = [user_message([reminder], clock=clock, injected=Injected.META, origin=_CONTEXT)]
-    return added, {**before, _CONTEXT: mark}
+def _differs(state: JsonValue | Keep, input: RunInput, base: RunRecord | None) -> bool:
+    stored = base.state if base is not None else None
+    shown = stored if isinstance(state, Keep) else state
+    return _canonical_state(shown) != _canonical_state(input.state)
 
 
 def _canonical_state(state: JsonValue) -> bytes:

@@ -91,11 +91,12 @@ def _answer(message: Message) -> WireMessage:
 
 
 def _call(call: ToolCall) -> WireMessage:
-    return {
+    written: WireMessage = {
         "id": call.id,
         "type": "function",
         "function": {"name": call.name, "arguments": call.arguments},
     }
+    return {**written, "encryptedValue": call.encrypted} if call.encrypted else written
 
 
 def _reasoning(message: Message, block: Thinking) -> WireMessage:

@@ -10,17 +10,19 @@ from app.conversation.ids import check_id
 from app.errors import InvalidInput
 
 _FIELD = "forwardedProps/conversation"
+PREVIOUS_RUN_FIELD = f"{_FIELD}/previousRunId"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """None where the client leaves it to the server."""
+    """None where the client leaves it to the server. `previous_run_id` may also be `head` or `start`."""
 
     group_id: str | None = None
     parent_thread_id: str | None = None
     hidden: bool | None = None
     busy: Literal["reject"] | None = None
     on_disconnect: Literal["continue", "cancel"] | None = None
+    previous_run_id: str | None = None
 
 
 def read_options(forwarded: JsonValue) -> Options:
@@ -31,10 +33,6 @@ def read_options(forwarded: JsonValue) -> Options:
         return Options()
     if not isinstance(given, dict):
         raise InvalidInput("conversation must be an object.", field=_FIELD)
-    if given.get("previousRunId") is not None:
-        raise InvalidInput(
-            "Continuing from an earlier run is not supported yet.", field=f"{_FIELD}/previousRunId"
-        )
     return Options(
         group_id=_id(given, "groupId") if given.get("groupId") != "" else None,
         parent_thread_id=_id(given, "parentThreadId"),
@@ -43,6 +41,7 @@ def read_options(forwarded: JsonValue) -> Options:
         on_disconnect=cast(
             Literal["continue", "cancel"] | None, _word(given, "onDisconnect", ("continue", "cancel"))
         ),
+        previous_run_id=_id(given, "previousRunId"),
     )
 
 

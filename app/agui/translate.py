@@ -9,8 +9,12 @@ from app.agent.events import (
     RunDone,
     RunEvent,
     RunOpened,
+    Snapshot,
+    StateChanged,
     StepEnded,
     StepStarted,
+    SubagentEnded,
+    SubagentStarted,
     TextDelta,
     ThinkingDelta,
     ThinkingEnded,
@@ -19,15 +23,20 @@ from app.agent.events import (
     ToolCallEnded,
     ToolCallStarted,
     ToolDone,
+    ToolProgress,
 )
+from app.agui.activities import activity_frame, passing_frame
 from app.agui.brackets import Brackets
-from app.agui.content import result_content
-from app.agui.ends import opening, terminal, variants
+from app.agui.ends import opening, terminal
 from app.agui.messages import server_outputs
 from app.agui.metadata import authorship, message_metadata
+from app.agui.progress import progress_frame
+from app.agui.results import result_frame
+from app.agui.shared_state import changed_frame, snapshot_frames
+from app.agui.subagents import Subagents
 from app.clock import Clock
 from app.conversation.blocks import Text, Thinking, ToolCall
-from app.conversation.entries import MessageEntry
+from app.conversation.entries import CustomEntry, MessageEntry, TransientEntry
 from app.conversation.messages import Message, Role
 from app.conversation.views import for_reader, reader_sees, reader_text
 from app.frames import Frame
@@ -45,9 +54,12 @@ class Translator:
 
     def __init__(self, clock: Clock) -> None:
         self._open = Brackets(clock)
+        self._subagents = Subagents(self._open)
         self._run: RunOpened | None = None
         self._told: set[str] = set()
-        """Ids of messages that are complete on the wire."""
+        """Ids of messages and activities that are complete on the wire."""
+        self._held: set[str] = set()
+        """Ids of messages that clients hold before they are stored."""
         self._handlers: dict[type, _Handler] = {RunOpened: self._opened, RunDone: self._done}
 
     def translate(self, event: RunEvent) -> Sequence[Frame]:
@@ -57,8 +69,9 @@ class Translator:
 
     def _opened(self, event: RunOpened) -> Sequence[Frame]:
         self._run = event
-        self._told.update(message.id for message in event.accepted)
-        brackets = self._open
+        self._told.update(item.id for item in (*event.accepted, *event.settled))
+        self._held.update(message.id for message in event.held)
+        brackets, subagents = self._open, self._subagents
         self._handlers = {
             TextDelta: self._text,
             ThinkingStarted: lambda event: brackets.start_thinking(event.thinking_id),
@@ -69,16 +82,24 @@ class Translator:
             ToolCallEnded: lambda event: brackets.end_call(event.call_id),
             MessageDone: lambda event: self._message(event.message),
             ToolDone: lambda event: self._message(event.message),
+            ToolProgress: lambda event: (progress_frame(event, brackets),),
+            StateChanged: lambda event: (changed_frame(event, brackets),) if event.patch else (),
+            SubagentStarted: subagents.start,
+            SubagentEnded: subagents.end,
             Appended: self._appended,
             StepStarted: lambda event: brackets.start_step(event.name),
             StepEnded: lambda event: brackets.end_step(event.name),
+            Snapshot: lambda event: [*self._close_all(), *snapshot_frames(event, brackets)],
             RunDone: self._done,
         }
         return opening(event, brackets)
 
     def _done(self, event: RunDone) -> Sequence[Frame]:
         self._handlers = {}
-        return [*self._open.close_all(), terminal(self._run, event.end, self._open)]
+        return [*self._close_all(), terminal(self._run, event.end, self._open)]
+
+    def _close_all(self) -> list[Frame]:
+        return [*self._open.close_all(), *self._subagents.close_all()]
 
     def _text(self, event: TextDelta) -> Sequence[Frame]:
         brackets = self._open
@@ -88,7 +109,7 @@ class Translator:
 
     def _thinking_ended(self, event: ThinkingEnded) -> Sequence[Frame]:
         assert self._run is not None
-        metadata = authorship(event.created_at, self._run.agent)
+        metadata = authorship(event.created_at, event.sender_id or self._run.agent)
         return self._open.end_thinking(event.thinking_id, metadata, event.encrypted)
 
     def _call_started(self, event: ToolCallStarted) -> Sequence[Frame]:
@@ -100,7 +121,15 @@ class Translator:
         entry = event.entry
         if isinstance(entry, MessageEntry):
             return self._message(entry.message)
-        return [self._open.event("CUSTOM", {"name": entry.name, "value": entry.value})]
+        if isinstance(entry, TransientEntry):
+            return [passing_frame(entry, self._open)]
+        return self._record(entry)
+
+    def _record(self, entry: CustomEntry) -> Sequence[Frame]:
+        if entry.id in self._told:
+            return ()
+        self._told.add(entry.id)
+        return [activity_frame(entry, self._open)]
 
     def _message(self, message: Message) -> Sequence[Frame]:
         """A whole message. Readers never hear of an injected one, nor twice of any."""
@@ -113,8 +142,11 @@ class Translator:
         return self._result(shown) if message.role is Role.TOOL_RESULT else self._user(shown)
 
     def _user(self, message: Message) -> Sequence[Frame]:
-        """A person's message that came while the run was under way; a stream carries its text alone."""
+        """A person's message that came while the run was under way; a stream carries its text alone. One that
+        clients hold already gets the server's metadata."""
         frames = self._open.end_text()
+        if message.id in self._held:
+            return [*frames, *self._close(message)]
         frames += self._open.text(message.id, reader_text(message), role="user", name=message.name)
         return [*frames, *self._close(message)]
 
@@ -158,20 +190,9 @@ class Translator:
         if missing or not self._open.knows_call(call.id):
             frames += self._open.start_call(message.id, call.id, call.name)
             frames += self._open.call(call.id, missing)
-        return [*frames, *self._open.end_call(call.id)]
+        frames += self._open.end_call(call.id)
+        return [*frames, *self._open.seal_call(call.id, call.encrypted)] if call.encrypted else frames
 
     def _result(self, message: Message) -> Sequence[Frame]:
         assert message.call_id is not None
-        result = {
-            "messageId": message.id,
-            "toolCallId": message.call_id,
-            "role": "tool",
-            "metadata": message_metadata(message),
-        }
-        told = variants(
-            "TOOL_CALL_RESULT",
-            {**result, "content": result_content(message)},
-            {**result, "content": result_content(message, legacy=True)},
-            self._open,
-        )
-        return [*self._open.end_call(message.call_id), told]
+        return [*self._open.end_call(message.call_id), result_frame(message, self._open)]

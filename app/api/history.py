@@ -1,4 +1,4 @@
-"""What was said on a thread: messages for AG-UI clients, shared state, transcript pages."""
+"""What stands on a thread: messages for AG-UI clients, shared state, transcript pages, and added records."""
 
 from typing import Annotated, Any
 
@@ -8,9 +8,11 @@ from starlette.responses import Response
 
 from app.agui.hydrate import RENDERER, hydrate
 from app.api.deps import Caller, Protocol, Serving, ThreadId
-from app.api.shapes import latest_shape
+from app.api.records import read_records, refuse_known
+from app.api.shapes import NewEntries, PostedEntries, PostedEntry, latest_shape
 from app.api.threads import thread_of
 from app.clock import format_millis
+from app.conversation.entries import CustomEntry, TransientEntry
 from app.store.adapter import MOST_PER_PAGE, TurnRow, WireRow
 
 router = APIRouter(tags=["history"])
@@ -85,3 +87,23 @@ def _turn(row: TurnRow) -> dict[str, Any]:
         "createdAt": format_millis(row.created_at),
         "messages": orjson.Fragment(hydrate(rows, legacy=False)),
     }
+
+
+@router.post("/threads/{thread_id}/entries", status_code=201)
+async def post_entries(
+    services: Serving, principal: Caller, thread_id: ThreadId, asked: NewEntries
+) -> PostedEntries:
+    """Adds records of the application to the thread's head run, live or not. Those who follow it get them
+    at once; clients see them as activity messages, and models never. 409 for an id that it has already.
+    """
+    await thread_of(services, principal, thread_id)
+    records = read_records(asked.entries, principal, services.clock)
+    head = await services.store.head(principal.namespace, thread_id, [record.id for record in records])
+    refuse_known(records, frozenset(head.known))
+    entries = [
+        TransientEntry(record.name, record.value, record.id) if entry.transient else record
+        for entry, record in zip(asked.entries, records, strict=True)
+    ]
+    run_id = await services.runs.post(principal.namespace, thread_id, entries)
+    posted = [PostedEntry(id=entry.id, stored=isinstance(entry, CustomEntry)) for entry in entries]
+    return PostedEntries(run_id=run_id, entries=posted)

@@ -7,23 +7,22 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 from starlette.responses import Response
 
-from app.agui.input import RunInput, Said
-from app.agui.options import Options
+from app.agent.context import Runnable
+from app.agui.input import RunInput
+from app.agui.options import PREVIOUS_RUN_FIELD, Options
+from app.agui.said import Said
 from app.api.deps import Caller, Principal, Protocol, RunId, Services, Serving, ThreadId
+from app.api.following import asked_position, follow_record, follow_run, no_run
 from app.api.openapi import EVENT_STREAM
+from app.api.records import read_records
 from app.api.shapes import NewRun, RunList, RunShape, run_shape
 from app.api.threads import thread_of
-from app.api.turns import (
-    asked_position,
-    follow_record,
-    follow_run,
-    no_run,
-    run_headers,
-    start_turn,
-)
+from app.api.turns import Standing, Started, run_headers, start_turn
 from app.clock import new_id
 from app.conversation.blocks import Text
+from app.conversation.entries import CustomEntry
 from app.conversation.outcomes import RunStatus
+from app.errors import InvalidInput, NotFound
 from app.paths import run_path
 from app.store.adapter import RunRecord
 
@@ -62,8 +61,9 @@ async def start_run(
     """
     default = next(iter(services.agents))
     agent = services.agent(asked.agent or await _agent_of(services, principal, thread_id) or default)
-    live, turn = await start_turn(services, principal, agent, _as_run_input(thread_id, asked))
-    headers = run_headers(live, turn)
+    records = read_records(asked.entries, principal, services.clock)
+    started = await _start(services, principal, agent, _as_run_input(thread_id, asked, records))
+    live, headers = started.live, run_headers(started)
     if "text/event-stream" in request.headers.get("accept", ""):
         leaving = asked.on_disconnect
         return follow_run(services, principal, live, legacy=False, on_disconnect=leaving, headers=headers)
@@ -71,12 +71,25 @@ async def start_run(
     return JSONResponse(run_shape(live.record).model_dump(by_alias=True), 202, headers)
 
 
+async def _start(services: Services, principal: Principal, agent: Runnable, asked: RunInput) -> Started:
+    """What is refused is named by the fields of this door."""
+    try:
+        started = await start_turn(services, principal, agent, asked)
+    except NotFound as error:
+        if error.field != PREVIOUS_RUN_FIELD:
+            raise
+        raise NotFound(error.public, field="previousRunId") from None
+    if isinstance(started, Standing):
+        raise InvalidInput("A message of this id has been said and answered.", field="messageId")
+    return started
+
+
 async def _agent_of(services: Services, principal: Principal, thread_id: str) -> str | None:
     thread = await services.store.get_thread(principal.namespace, thread_id)
     return thread.agent if thread is not None and thread.agent in services.agents else None
 
 
-def _as_run_input(thread_id: str, asked: NewRun) -> RunInput:
+def _as_run_input(thread_id: str, asked: NewRun, records: list[CustomEntry]) -> RunInput:
     """The same turn as AG-UI's, so that both doors keep the same rules."""
     said = Said(index=0, id=asked.message_id or new_id("msg"), role="user", blocks=(Text(text=asked.text),))
     return RunInput(
@@ -84,12 +97,15 @@ def _as_run_input(thread_id: str, asked: NewRun) -> RunInput:
         run_id=asked.run_id or new_id("run"),
         messages=(said,),
         protocol_version=PROTOCOL_VERSION,
+        records=tuple(records),
         options=Options(
             group_id=asked.group_id,
             parent_thread_id=asked.parent_thread_id,
             hidden=asked.hidden,
             on_disconnect=asked.on_disconnect,
+            previous_run_id=asked.previous_run_id,
         ),
+        conversation={"previousRunId": asked.previous_run_id} if asked.previous_run_id else None,
     )
 
 

@@ -1,12 +1,14 @@
 """JSON shapes of threads and runs, and the bodies that change them. camelCase, as AG-UI has it."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 from pydantic.alias_generators import to_camel
 
+from app.agui.interrupts import wire_interrupt
 from app.clock import Instant, format_millis
 from app.conversation.ids import check_id
+from app.conversation.interrupts import Interrupt
 from app.errors import InvalidInput
 from app.store.adapter import RunRecord, ThreadRecord
 
@@ -32,6 +34,9 @@ Id = Annotated[str, AfterValidator(_as_id)]
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Group = Annotated[str, AfterValidator(lambda value: value and _as_id(value))]
 """A group's id; an empty one is the default group."""
+RecordName = Annotated[str, StringConstraints(pattern=r"\S", max_length=200)]
+MOST_RECORDS = 100
+"""The most records of one request."""
 
 
 class ThreadShape(Shape):
@@ -57,19 +62,27 @@ class ThreadList(Shape):
 
 
 class RunShape(Shape):
-    """A run. `status` is one of queued, running, paused, completed, failed, stopped, merged."""
+    """A run. `status` is one of queued, running, paused, completed, failed, stopped, merged.
+
+    `branchAfterEntry` is the last entry of the previous run that stands on this run's branch, null for all of
+    it. `interrupts` are what a paused run asks; `resumedBy` is the run that took up the answers. `result` is
+    the value of a structured answer.
+    """
 
     run_id: str
     thread_id: str
     agent: str
     sender_id: str | None
     previous_run_id: str | None
+    branch_after_entry: str | None
     parent_run_id: str | None
+    resumed_by: str | None
     status: str
     end_reason: str | None
     error: dict[str, JsonValue] | None
     interrupts: list[JsonValue]
     usage: list[JsonValue]
+    result: JsonValue
     created_at: str
     ended_at: str | None
 
@@ -96,13 +109,62 @@ class ThreadChange(Asked):
     archived: bool | None = None
 
 
+class NewFork(Asked):
+    """A new thread that shares what was said on another up to `runId`, or all of it. Group and parent are
+    those of the other unless they are given."""
+
+    thread_id: Id | None = None
+    run_id: Id | None = None
+    title: Title | None = None
+    group_id: Group | None = None
+    parent_thread_id: Id | None = None
+    hidden: bool = False
+
+
+class NewRecord(Asked):
+    """A record of the application: `value` under a name, in its place among the messages, for no model."""
+
+    name: RecordName
+    value: JsonValue
+    id: Id | None = None
+
+
+class NewEntry(NewRecord):
+    """A record to be posted. A transient one is shown to those who follow the live run, and not stored."""
+
+    transient: bool = False
+
+
+class NewEntries(Asked):
+    entries: Annotated[list[NewEntry], Field(min_length=1, max_length=MOST_RECORDS)]
+
+
+class PostedEntry(Shape):
+    id: str
+    stored: bool
+
+
+class PostedEntries(Shape):
+    """What was posted. `runId` is the run that holds the entries, or that is live; null for transient ones
+    that nobody could see."""
+
+    run_id: str | None
+    entries: list[PostedEntry]
+
+
 class NewRun(Asked):
-    """A turn in plain words: `text` is said to `agent` on the thread, which is made if it is new."""
+    """A turn in plain words: `text` is said to `agent` on the thread, which is made if it is new.
+
+    `entries` are stored before the text. `previousRunId` names the run to go on from, `head` (as without it)
+    or `start`.
+    """
 
     text: Annotated[str, StringConstraints(pattern=r"\S")]
     agent: str | None = None
     run_id: Id | None = None
     message_id: Id | None = None
+    previous_run_id: Id | None = None
+    entries: Annotated[list[NewRecord], Field(max_length=MOST_RECORDS)] = []
     group_id: Group | None = None
     parent_thread_id: Id | None = None
     hidden: bool = False
@@ -137,15 +199,24 @@ def run_shape(run: RunRecord) -> RunShape:
         agent=run.agent,
         sender_id=run.sender_id,
         previous_run_id=run.previous_run_id,
+        branch_after_entry=run.branch_after_entry,
+        resumed_by=run.resumed_by,
         parent_run_id=run.parent_run_id,
         status=run.status,
         end_reason=run.end_reason,
         error=None if run.error is None else dict(run.error),
-        interrupts=list(run.interrupts),
+        interrupts=_questions(run),
         usage=list(run.usage),
+        result=run.result,
         created_at=format_millis(run.created_at),
         ended_at=_time(run.ended_at),
     )
+
+
+def _questions(run: RunRecord) -> list[JsonValue]:
+    """What a run asks, without what only the server needs to take its calls up again."""
+    asked = (Interrupt.model_validate(interrupt) for interrupt in run.interrupts)
+    return [cast(JsonValue, wire_interrupt(interrupt)) for interrupt in asked]
 
 
 def latest_shape(run: RunRecord | None) -> dict[str, Any] | None:
@@ -155,7 +226,7 @@ def latest_shape(run: RunRecord | None) -> dict[str, Any] | None:
     return {
         "runId": run.id,
         "status": run.status,
-        "interrupts": list(run.interrupts),
+        "interrupts": _questions(run),
         "state": run.state,
         "usage": list(run.usage),
     }

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.api.deps import Caller, Principal, Services, Serving, ThreadId
-from app.api.shapes import NewThread, ThreadChange, ThreadList, ThreadShape, thread_shape
+from app.api.shapes import NewFork, NewThread, ThreadChange, ThreadList, ThreadShape, thread_shape
 from app.clock import new_id
 from app.errors import NotFound
 from app.paths import thread_path
@@ -87,6 +87,37 @@ async def create_thread(
     return thread_shape(thread)
 
 
+@router.post("/threads/{thread_id}/fork", status_code=201)
+async def fork_thread(
+    services: Serving, principal: Caller, thread_id: ThreadId, response: Response, asked: NewFork
+) -> ThreadShape:
+    """Makes a thread that goes on from `runId`, or from the head, of this one. Both share what was said so
+    far; what is said from then on is each one's own. 409 if the id is taken or that run is live."""
+    source = await thread_of(services, principal, thread_id)
+    run_id = asked.run_id
+    if run_id is not None and await services.store.get_run(principal.namespace, thread_id, run_id) is None:
+        raise NotFound(f"There is no run {run_id!r} on thread {thread_id!r}.", field="runId")
+    new_thread_id = asked.thread_id or new_id("thread")
+    attributes = ThreadAttributes(
+        agent=source.agent,
+        created_at=services.clock.now(),
+        conversation_id=source.conversation_id,
+        group_id=source.group_id if asked.group_id is None else asked.group_id or DEFAULT_GROUP,
+        parent_thread_id=asked.parent_thread_id or source.parent_thread_id,
+        hidden=asked.hidden,
+    )
+    thread = await services.store.fork_thread(
+        principal.namespace,
+        thread_id,
+        new_thread_id,
+        attributes,
+        run_id=run_id,
+        title=asked.title,
+    )
+    response.headers["Location"] = thread_path(new_thread_id)
+    return thread_shape(thread)
+
+
 @router.get("/threads/{thread_id}")
 async def read_thread(services: Serving, principal: Caller, thread_id: ThreadId) -> ThreadShape:
     """One thread, hidden or not."""
@@ -116,5 +147,5 @@ async def delete_thread(services: Serving, principal: Caller, thread_id: ThreadI
     live = await services.runs.live(principal.namespace, thread_id)
     if live is not None:
         await services.runs.stop(principal.namespace, live.record.id)
-    if not await services.store.delete_thread(principal.namespace, thread_id):
+    if not await services.store.delete_thread(principal.namespace, thread_id, services.clock.now()):
         raise no_thread(thread_id)

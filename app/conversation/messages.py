@@ -63,7 +63,8 @@ class Message(Words):
     """Something said. Fields that belong to one role are empty on the others; ValueError if they are not.
 
     `as_parts` tells that a user's content came as a list of parts, so that it is shown as one again.
-    `metadata` is what a client attached to its own message.
+    `metadata` is what a client attached to its own message. `covers` makes an injected message the summary of
+    all that was said up to the message of that id.
     """
 
     id: str
@@ -76,6 +77,7 @@ class Message(Words):
     origin: str = ""
     as_parts: bool = False
     metadata: dict[str, JsonValue] | None = None
+    covers: str | None = None
     provider: str | None = None
     model: str | None = None
     response_id: str | None = None
@@ -137,6 +139,7 @@ def user_message(
     origin: str = "",
     as_parts: bool = False,
     metadata: dict[str, JsonValue] | None = None,
+    covers: str | None = None,
 ) -> Message:
     """A user message with an id and the present time."""
     return Message(
@@ -150,6 +153,7 @@ def user_message(
         origin=origin,
         as_parts=as_parts,
         metadata=metadata,
+        covers=covers,
     )
 
 

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pydantic import JsonValue
+
+from app.conversation.interrupts import Interrupt
 from app.conversation.messages import Usage
 
 
@@ -35,6 +38,8 @@ class EndReason(StrEnum):
     LOOP_LIMIT = "loop_limit"
     RUN_TIMEOUT = "run_timeout"
     TOKEN_BUDGET = "token_budget"
+    OUTPUT_INVALID = "output_invalid"
+    HOOK_ABORTED = "hook_aborted"
     STORAGE_FAILED = "storage_failed"
     INTERNAL_ERROR = "internal_error"
 
@@ -57,6 +62,9 @@ _STATUS = {
     EndReason.REPLACED: RunStatus.STOPPED,
 }
 
+CALLS_LEFT_OPEN = frozenset({EndReason.INTERRUPTED, EndReason.CLIENT_TOOLS})
+"""Ends after which open calls wait for a person or for the client."""
+
 _WORDS = {
     EndReason.SHUTDOWN: "The server is shutting down. What was said so far is kept; send the message again.",
     EndReason.SERVER_RESTART: "The server restarted while this run was answering. Finished work is kept.",
@@ -65,6 +73,8 @@ _WORDS = {
     EndReason.LOOP_LIMIT: "The agent used all its turns without finishing.",
     EndReason.RUN_TIMEOUT: "The run reached its time limit.",
     EndReason.TOKEN_BUDGET: "The run used up its token budget.",
+    EndReason.OUTPUT_INVALID: "The model's answer does not have the form that was asked for.",
+    EndReason.HOOK_ABORTED: "The run was refused by a rule of this server.",
     EndReason.STORAGE_FAILED: "The conversation could not be saved.",
     EndReason.INTERNAL_ERROR: "Something went wrong inside the server.",
 }
@@ -83,12 +93,19 @@ def error_of(reason: EndReason) -> RunError | None:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended."""
+    """How a run ended.
+
+    `interrupts` are the open questions of a paused run, `pending_calls` the calls that the client is to
+    answer, and `result` the value of a structured answer.
+    """
 
     reason: EndReason
     error: RunError | None = None
     usage: tuple[tuple[str | None, str | None, Usage], ...] = ()
     """Tokens by (provider, model)."""
+    interrupts: tuple[Interrupt, ...] = ()
+    pending_calls: tuple[str, ...] = ()
+    result: JsonValue = None
 
     @classmethod
     def by(cls, reason: EndReason) -> "RunEnd":

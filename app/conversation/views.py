@@ -29,7 +29,12 @@ def stored_view(entries: Iterable[Entry]) -> list[StoredEntry]:
 
 
 def _is_durable(entry: StoredEntry) -> bool:
-    return isinstance(entry, CustomEntry) or entry.message.injected is not Injected.EPHEMERAL
+    return isinstance(entry, CustomEntry) or store_keeps(entry.message)
+
+
+def store_keeps(message: Message) -> bool:
+    """Whether the message outlives its run."""
+    return message.injected is not Injected.EPHEMERAL
 
 
 def for_reader(message: Message) -> Message:

@@ -2,23 +2,26 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Protocol
 
-from pydantic import JsonValue
-
-from app.agent.context import RunContext, Runnable, StopSignal
-from app.agent.events import AgentEvent, RunDone, RunOpened
-from app.clock import Clock
-from app.conversation.entries import StoredEntry
+from app.agent.context import RunContext, StopSignal
+from app.agent.events import AgentEvent, Appended, RunDone, RunOpened, Snapshot
+from app.agent.pairing import tail_of, waiting_calls
+from app.clock import Clock, new_id
+from app.conversation.entries import CustomEntry, TransientEntry
+from app.conversation.interrupts import Interrupt
 from app.conversation.messages import Message
 from app.conversation.outcomes import EndReason, RunEnd
 from app.conversation.views import model_view, reader_view, title
 from app.errors import AppError
+from app.runs.children import ManagedChildren
 from app.runs.log import EventLog
 from app.runs.log_memory import LogShelf
+from app.runs.order import LiveRun, Order
 from app.runs.recorder import Recorder, Renderer, Translate, new_entries
-from app.store.adapter import KEEP, Claim, Keep, RunRecord, Store, ThreadAttributes
+from app.store.adapter import Claim, RunRecord, Store, WireRow
 
 logger = logging.getLogger(__name__)
 
@@ -30,35 +33,10 @@ DRAIN_SECONDS = 10.0
 """How long live runs may take to end when the server does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A run to be started: whose, where, by which agent, on what."""
+class Hydrate(Protocol):
+    """Makes a JSON array of AG-UI messages, those of 0.x clients if `legacy`."""
 
-    namespace: str
-    sender_id: str | None
-    thread_id: str
-    run_id: str
-    agent: Runnable
-    entries: Sequence[StoredEntry]
-    thread: ThreadAttributes
-    parent_run_id: str | None = None
-    expected_head: str | Keep | None = KEEP
-    """The head that the entries were read against; the claim is refused if there is another by now."""
-    state: JsonValue | Keep = KEEP
-    state_differs: bool = False
-    meta: Mapping[str, JsonValue] | Keep = KEEP
-    input: Mapping[str, JsonValue] | None = None
-    digest: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LiveRun:
-    """A run of this process."""
-
-    record: RunRecord
-    log: EventLog
-    stop: StopSignal
-    task: asyncio.Task[None]
+    def __call__(self, rows: Sequence[WireRow], *, legacy: bool) -> bytes: ...
 
 
 class RunManager:
@@ -72,12 +50,14 @@ class RunManager:
         clock: Clock,
         translator: Callable[[], Translate],
         renderer: Renderer,
+        hydrate: Hydrate,
     ) -> None:
         self._store = store
         self._shelf = shelf
         self._clock = clock
         self._translator = translator
         self._renderer = renderer
+        self._hydrate = hydrate
         self._starting: dict[asyncio.Task[LiveRun], Order] = {}
         self._live: dict[tuple[str, str], LiveRun] = {}
         self._by_thread: dict[tuple[str, str], LiveRun] = {}
@@ -111,6 +91,9 @@ class RunManager:
                 title=title(model_view(order.entries)),
                 parent_run_id=order.parent_run_id,
                 expected_head=order.expected_head,
+                previous_run_id=order.previous_run_id,
+                branch_after_entry=order.branch_after_entry,
+                resumes=order.resumes is not None,
                 state=order.state,
                 meta=order.meta,
                 input=order.input,
@@ -122,18 +105,26 @@ class RunManager:
     def _launch(self, order: Order, record: RunRecord) -> LiveRun:
         """From here on the run has a task, and the task sees to its end. Nothing in here may fail."""
         log = self._shelf.open(order.namespace, record.id, record.seq, record.epoch)
-        stop = StopSignal()
-        task = asyncio.create_task(self._run(order, record, log, stop), name=f"run {record.id}")
-        live = LiveRun(record, log, stop, task)
+        translate, stop = self._translator(), StopSignal()
+        ended: asyncio.Future[tuple[RunEnd, str]] = asyncio.get_running_loop().create_future()
+        job = self._run(order, record, log, translate, stop, ended)
+        task = asyncio.create_task(job, name=f"run {record.id}")
+        live = LiveRun(record, log, translate, stop, task, ended)
         self._live[order.namespace, record.id] = live
         self._by_thread[order.namespace, order.thread_id] = live
         if self._draining:
             stop.request(EndReason.SHUTDOWN)
         return live
 
-    async def _run(self, order: Order, record: RunRecord, log: EventLog, stop: StopSignal) -> None:
-        translate = self._translator()
-        said = model_view(order.entries)
+    async def _run(
+        self,
+        order: Order,
+        record: RunRecord,
+        log: EventLog,
+        translate: Translate,
+        stop: StopSignal,
+        ended: "asyncio.Future[tuple[RunEnd, str]]",
+    ) -> None:
         recorder = Recorder(
             namespace=order.namespace,
             run_id=record.id,
@@ -143,22 +134,15 @@ class RunManager:
             renderer=self._renderer,
             clock=self._clock,
             agent=order.agent.name,
-            said=said,
+            said=model_view(order.entries),
+            snapshot=partial(self._snapshot, order, record),
         )
 
         async def begin() -> AsyncIterator[AgentEvent]:
-            log.append(translate(_opened(order, record, said)))
-            context = RunContext(
-                namespace=order.namespace,
-                thread_id=order.thread_id,
-                run_id=record.id,
-                history=await self._history(order, record, said),
-                sender_id=order.sender_id,
-                state=record.state,
-                clock=self._clock,
-                stop=stop,
-            )
-            return order.agent.respond(context)
+            log.append(translate(_opened(order, record)))
+            history = await self._history(order, record)
+            recorder.know(tail_of(history, waiting_calls(history)))
+            return order.agent.respond(self._context(order, record, history, stop))
 
         stored = False
         try:
@@ -171,15 +155,68 @@ class RunManager:
             reason = EndReason.SHUTDOWN if self._draining else EndReason.INTERNAL_ERROR
             log.append(translate(RunDone(RunEnd.by(reason))))
             self._forget(order.namespace, record)
+            ended.set_result((recorder.end or RunEnd.by(reason), recorder.answer))
             if not stored:
                 self._settle_later(recorder, record)
 
-    async def _history(self, order: Order, record: RunRecord, said: list[Message]) -> list[Message]:
-        """The model's view of the branch. A first run has nothing before what was said just now."""
+    def _context(
+        self, order: Order, record: RunRecord, history: Sequence[Message], stop: StopSignal
+    ) -> RunContext:
+        asked = order.resumes.interrupts if order.resumes is not None else ()
+        return RunContext(
+            namespace=order.namespace,
+            thread_id=order.thread_id,
+            run_id=record.id,
+            history=history,
+            sender_id=order.sender_id,
+            state=record.state,
+            clock=self._clock,
+            stop=stop,
+            interrupts=[Interrupt.model_validate(interrupt) for interrupt in asked],
+            answers={answer.interrupt_id: answer for answer in order.answers},
+            client_tools=order.client_tools,
+            children=ManagedChildren(order, self._store, self._clock, self.start),
+        )
+
+    async def _history(self, order: Order, record: RunRecord) -> list[Message]:
+        """The model's view of the branch, as far back as the agent needs it, and of what was said just now. A
+        first run has nothing before it."""
+        said = model_view(order.entries)
         if record.previous_run_id is None:
             return said
-        turns = await self._store.load(order.namespace, order.thread_id, record.previous_run_id)
-        return [*model_view(entry for turn in turns for entry in turn.entries), *said]
+        past = await self._store.recall(order.namespace, record.id, order.agent.recall())
+        return [*model_view(past), *said]
+
+    async def _snapshot(self, order: Order, record: RunRecord) -> Snapshot:
+        """The thread as it is stored by now."""
+        page = await self._store.messages(
+            order.namespace, order.thread_id, renderer=self._renderer.version, run_id=record.id
+        )
+        run = await self._store.get_run(order.namespace, order.thread_id, record.id)
+        return Snapshot(
+            state=None if run is None else run.state,
+            messages=self._hydrate(page.rows, legacy=False),
+            legacy_messages=self._hydrate(page.rows, legacy=True),
+        )
+
+    async def post(
+        self, namespace: str, thread_id: str, entries: Sequence[CustomEntry | TransientEntry]
+    ) -> str | None:
+        """Adds application records to a thread, shows them to those who follow its live run, and names the
+        run that holds them. Transient ones are not stored; None where nothing was and nothing runs. Errors are
+        those of the store's `add_records`."""
+        run_id: str | None = None
+        stored = [entry for entry in entries if isinstance(entry, CustomEntry)]
+        if stored:
+            new = new_entries(stored, self._renderer)
+            now = self._clock.now()
+            run_id = await self._store.add_records(namespace, thread_id, new, now, run_id=new_id("run"))
+        live = self._by_thread.get((namespace, thread_id))
+        if live is None:
+            return run_id
+        for entry in entries:
+            live.tell(Appended(entry))
+        return live.record.id
 
     def _forget(self, namespace: str, record: RunRecord) -> None:
         """The followers first: whatever else is wrong, their streams end."""
@@ -251,14 +288,16 @@ class RunManager:
                 task.cancel()
 
 
-def _opened(order: Order, record: RunRecord, said: list[Message]) -> RunOpened:
+def _opened(order: Order, record: RunRecord) -> RunOpened:
+    said = model_view(order.entries)
     return RunOpened(
         thread_id=order.thread_id,
         run_id=record.id,
         agent=order.agent.name,
-        accepted=tuple(reader_view(said)),
+        accepted=tuple(reader_view(message for message in said if message.id not in order.settled)),
         state=record.state,
         state_differs=order.state_differs,
+        settled=tuple(message for message in said if message.id in order.settled),
         parent_run_id=order.parent_run_id,
     )
 

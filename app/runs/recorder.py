@@ -9,12 +9,16 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol
 
+from pydantic import JsonValue
+
 from app.agent.events import (
     AgentEvent,
     Appended,
     MessageDone,
     RunDone,
     RunEvent,
+    Snapshot,
+    StateChanged,
     StepEnded,
     TextDelta,
     ThinkingDelta,
@@ -25,12 +29,13 @@ from app.agent.pairing import result_of, unanswered_calls
 from app.clock import Clock
 from app.conversation.blocks import ToolCall
 from app.conversation.entries import MessageEntry, StoredEntry, TransientEntry
-from app.conversation.messages import Message
-from app.conversation.outcomes import EndReason, RunEnd
+from app.conversation.messages import Message, Role
+from app.conversation.outcomes import CALLS_LEFT_OPEN, EndReason, RunEnd, RunStatus
+from app.conversation.views import reader_text
 from app.errors import AppError, Conflict, OutcomeUnknown, StorageFailed
 from app.frames import Frame
 from app.runs.log import EventLog
-from app.store.adapter import NewEntry, RunLedger
+from app.store.adapter import KEEP, Keep, NewEntry, RunLedger
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +43,9 @@ Begin = Callable[[], Awaitable[AsyncIterator[AgentEvent]]]
 """Reads what the agent needs and sets it going."""
 Translate = Callable[[RunEvent], Sequence[Frame]]
 """Turns events of one run into frames; keeps track of what is open."""
+
+TakeSnapshot = Callable[[], Awaitable[Snapshot]]
+"""Reads the thread as it is stored."""
 
 _DELTAS = frozenset({TextDelta, ThinkingDelta, ToolCallDelta})
 _BREATH = 64
@@ -59,7 +67,8 @@ class Renderer(Protocol):
 class Recorder:
     """Records one run. `said` are the messages of this run so far, its opening ones included.
 
-    `delays` are the seconds between attempts while the database refuses (`DELAYS` if not given).
+    `delays` are the seconds between attempts while the database refuses (`DELAYS` if not given). `snapshot`
+    reads the thread as it is stored, for the end of a run that pauses.
     """
 
     def __init__(
@@ -75,6 +84,7 @@ class Recorder:
         agent: str,
         said: Sequence[Message] = (),
         delays: Sequence[float] | None = None,
+        snapshot: TakeSnapshot | None = None,
     ) -> None:
         self._namespace = namespace
         self._run_id = run_id
@@ -86,10 +96,25 @@ class Recorder:
         self._agent = agent
         self._said = list(said)
         self._delays = DELAYS if delays is None else delays
+        self._snapshot = snapshot
+        self._state: JsonValue | Keep = KEEP
+        """The shared state, where it is not stored as it is by now."""
         self._end_in_doubt = False
         """Whether an attempt to store the end broke off without an answer, so that it may stand."""
+        self.end: RunEnd | None = None
+        """How the run ended, once that was told."""
         self._untold: list[AgentEvent] = []
         """What is stored and told with the end: the last message, or what could not be stored before."""
+
+    @property
+    def answer(self) -> str:
+        """The text of the last thing that the agent said in this run, as a reader has it."""
+        said = (message for message in reversed(self._said) if message.role is Role.ASSISTANT)
+        return next(map(reader_text, said), "")
+
+    def know(self, messages: Sequence[Message]) -> None:
+        """Messages of earlier runs whose calls this one sees to."""
+        self._said[:0] = messages
 
     async def record(self, begin: Begin) -> bool:
         """Takes events until the run is done, stores its end and tells it.
@@ -149,6 +174,8 @@ class Recorder:
         """Stores what must last. What still cannot be stored after some attempts is kept for the end."""
         if self._untold:
             await self._tell_after_all()
+        if isinstance(event, StateChanged):
+            self._state = event.state
         entry = _entry_of(event)
         if isinstance(entry, MessageEntry):
             self._said.append(entry.message)
@@ -161,7 +188,9 @@ class Recorder:
         in_doubt = False
         for delay in (*self._delays, None):
             try:
-                return await self._ledger.append(self._namespace, self._run_id, new)
+                await self._ledger.append(self._namespace, self._run_id, new, state=self._state)
+                self._state = KEEP
+                return
             except Conflict:
                 if in_doubt:
                     return  # it had been stored
@@ -203,7 +232,8 @@ class Recorder:
                 logger.exception("run %s: its end could not be stored", self._run_id)
                 if delay is not None:
                     await asyncio.sleep(delay)
-        self._log.append(self._translate(RunDone(RunEnd.by(EndReason.STORAGE_FAILED))))
+        self.end = RunEnd.by(EndReason.STORAGE_FAILED)
+        self._log.append(self._translate(RunDone(self.end)))
         return False
 
     async def settle(self) -> None:
@@ -212,20 +242,34 @@ class Recorder:
 
     async def _end(self, end: RunEnd) -> None:
         """Stores the end, with results for open calls, and then tells the followers."""
-        results = call_results(unanswered_calls(self._said), end.reason, self._agent, self._clock)
+        open_calls = [] if end.reason in CALLS_LEFT_OPEN else unanswered_calls(self._said)
+        results = call_results(open_calls, end.reason, self._agent, self._clock)
         events = [*self._untold, *(ToolDone(result) for result in results)]
         entries = [entry for event in events if (entry := _entry_of(event)) is not None]
         new = new_entries(entries, self._renderer)
         at = self._clock.now()
         try:
-            stored = await self._ledger.finish(self._namespace, self._run_id, end, at, entries=new)
+            stored = await self._ledger.finish(
+                self._namespace, self._run_id, end, at, entries=new, state=self._state
+            )
         except OutcomeUnknown:
             self._end_in_doubt = True
             raise
         if stored or self._end_in_doubt:
             for event in events:
                 self._log.append(self._translate(event))
+        await self._tell_snapshot(end)
+        self.end = self.end or end
         self._log.append(self._translate(RunDone(end)))
+
+    async def _tell_snapshot(self, end: RunEnd) -> None:
+        """What is stored, where somebody is to answer. The end is told without it if it cannot be read."""
+        if end.status is not RunStatus.PAUSED or self._snapshot is None:
+            return
+        try:
+            self._log.append(self._translate(await self._snapshot()))
+        except AppError:
+            logger.exception("run %s: the thread could not be read for those who answer", self._run_id)
 
 
 def _entry_of(event: AgentEvent) -> StoredEntry | None:

@@ -69,6 +69,7 @@ def _message(message: Message) -> dict[str, Any]:
         "sender_id": message.sender_id,
         "created_at": message.created_at,
         "shown": views.reader_sees(message),
+        "covers": message.covers,
         "body": _json(message),
     }
 
@@ -91,6 +92,7 @@ def _custom(entry: CustomEntry) -> dict[str, Any]:
         "sender_id": entry.sender_id,
         "created_at": entry.created_at,
         "shown": False,
+        "covers": None,
         "body": json.dumps({"name": entry.name, "value": entry.value}, separators=(",", ":")),
     }
 

@@ -1,12 +1,15 @@
 """The whole store over somebody's own `ConversationStore`: what it lacks is made here or not offered."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Never
 
 from app.clock import Instant
 from app.conversation import views
+from app.conversation.entries import StoredEntry
 from app.conversation.outcomes import RunStatus
+from app.conversation.recall import Recall
 from app.errors import InvalidInput, NotFound, NotSupported
 from app.store.adapter import (
     EntryRow,
@@ -25,9 +28,19 @@ from app.store.adapter import (
     TurnRow,
 )
 from app.store.cursors import check_limit
-from app.store.foreign_ledger import ForeignLedger, storage_errors
+from app.store.foreign_branches import storage_errors
+from app.store.foreign_ledger import ForeignLedger
 from app.store.paging import newest_rows, newest_turns, read_place, rows_before, shown_rows
-from app.store.run_meta import KEY, kept_of, read_attributes, read_run, read_runs, read_turn
+from app.store.run_meta import KEY, kept_of, read_attributes, read_run, read_runs, read_turn, standing
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    namespace: str
+    thread_id: str
+    limit: int
+    before: str | None
+    run_id: str | None
 
 
 class ForeignStore(ForeignLedger):
@@ -50,7 +63,7 @@ class ForeignStore(ForeignLedger):
     ) -> Sequence[TurnRow]:
         with storage_errors():
             turns = await self._adapter.load(namespace, thread_id, previous_run_id)
-        return [read_turn(turn) for turn in turns]
+        return [read_turn(turn) for turn in standing(turns)]
 
     async def transcript(
         self, namespace: str, thread_id: str, run_id: str | None = None
@@ -67,14 +80,9 @@ class ForeignStore(ForeignLedger):
         run_id: str | None = None,
     ) -> TranscriptPage:
         check_limit(limit)
-        adapter = self._adapter
-        if isinstance(adapter, TranscriptPageReader):
-            with storage_errors():
-                page = await adapter.transcript_page(
-                    namespace, thread_id, limit=limit, before_run_id=before_run_id, run_id=run_id
-                )
-            latest = None if page.latest is None else read_run(thread_id, page.latest, page.latest.state)
-            return TranscriptPage([read_turn(turn) for turn in page.rows], page.next_before_run_id, latest)
+        if isinstance(self._adapter, TranscriptPageReader):
+            asked = _Page(namespace, thread_id, limit, before_run_id, run_id)
+            return await self._native_page(self._adapter, asked)
         branch = await self._branch(namespace, thread_id)
         turns = branch if run_id is None else await self._branch(namespace, thread_id, run_id)
         if before_run_id is not None:
@@ -83,11 +91,31 @@ class ForeignStore(ForeignLedger):
         latest = read_runs(thread_id, branch)[-1] if branch else None
         return TranscriptPage([read_turn(turn) for turn in rows], following, latest)
 
+    async def _native_page(self, adapter: TranscriptPageReader, asked: _Page) -> TranscriptPage:
+        """A page that the storage made. The run it ends before may cut the last turn of it."""
+        following: TurnRow | None = None
+        with storage_errors():
+            page = await adapter.transcript_page(
+                asked.namespace,
+                asked.thread_id,
+                limit=asked.limit,
+                before_run_id=asked.before,
+                run_id=asked.run_id,
+            )
+            if asked.before is not None and page.rows:
+                behind = await adapter.transcript_page(
+                    asked.namespace, asked.thread_id, limit=1, run_id=asked.before
+                )
+                following = behind.rows[-1]
+        latest = None if page.latest is None else read_run(asked.thread_id, page.latest, page.latest.state)
+        rows = [read_turn(turn) for turn in standing(page.rows, following)]
+        is_first = not rows or rows[0].previous_run_id is None
+        return TranscriptPage(rows, None if is_first else page.next_before_run_id, latest)
+
     async def _turns_before(self, namespace: str, thread_id: str, run_id: str) -> Sequence[TurnRow]:
-        try:
+        turns: Sequence[TurnRow] = ()
+        with suppress(NotFound):
             turns = await self._branch(namespace, thread_id, run_id)
-        except NotFound:
-            turns = ()
         if not turns:
             raise InvalidInput(f"before_run_id is no run of thread {thread_id}.", field="before_run_id")
         return turns[:-1]
@@ -141,21 +169,52 @@ class ForeignStore(ForeignLedger):
     ) -> ThreadRecord | None:
         _not_offered("change threads")
 
-    async def delete_thread(self, namespace: str, thread_id: str) -> bool:
+    async def delete_thread(self, namespace: str, thread_id: str, at: Instant) -> bool:
         _not_offered("delete threads")
+
+    async def fork_thread(
+        self,
+        namespace: str,
+        thread_id: str,
+        new_thread_id: str,
+        thread: ThreadAttributes,
+        *,
+        run_id: str | None = None,
+        title: str | None = None,
+    ) -> ThreadRecord:
+        _not_offered("fork threads")
 
     async def get_thread(self, namespace: str, thread_id: str) -> ThreadRecord | None:
         return _thread(thread_id, await self._branch(namespace, thread_id))
 
-    async def head(self, namespace: str, thread_id: str, entry_ids: Sequence[str]) -> HeadRecord:
+    async def head(
+        self, namespace: str, thread_id: str, entry_ids: Sequence[str], *, run_id: str | None = None
+    ) -> HeadRecord:
+        """Known are the entries of the asked branch, of the head's, and what either of them cut away: a
+        storage tells of no other branch."""
         turns = await self._branch(namespace, thread_id)
-        if not turns:
+        if not turns and run_id is None:
             return HeadRecord(None, None)
+        thread, stored = _thread(thread_id, turns), list(await self._stored(namespace, thread_id))
+        if run_id is not None:
+            turns = await self._branch(namespace, thread_id, run_id)
+            stored += await self._stored(namespace, thread_id, run_id)
+        if not turns:
+            raise NotFound(f"Thread {thread_id} has no run {run_id}.", field="run_id")
         asked = set(entry_ids)
-        known = {entry.id: turn.run_id for turn in turns for entry in turn.entries if entry.id in asked}
+        places = (*stored, *turns)  # the asked branch last, and of each branch the newest run
+        known = {entry.id: turn.run_id for turn in places for entry in turn.entries if entry.id in asked}
         head = read_runs(thread_id, turns)[-1]
         self._remember(namespace, head.id, thread_id)
-        return HeadRecord(_thread(thread_id, turns), head, known)
+        return HeadRecord(thread, head, known)
+
+    async def recall(self, namespace: str, run_id: str, recall: Recall) -> Sequence[StoredEntry]:
+        """All that the storage gives to a model, before a run that this process claimed or read."""
+        thread_id = self._places.get((namespace, run_id))
+        if thread_id is None:
+            raise NotFound(f"There is no run {run_id}.")
+        turns = await self.load(namespace, thread_id, run_id)
+        return [entry for turn in turns[:-1] for entry in turn.entries]
 
     async def get_run(self, namespace: str, thread_id: str, run_id: str) -> RunRecord | None:
         try:
@@ -203,7 +262,7 @@ def _thread(thread_id: str, turns: Sequence[TurnRow]) -> ThreadRecord | None:
         archived_at=None,
         head_run_id=runs[-1].id,
         run_count=len(runs),
-        message_count=len(shown_rows(turns)),
+        message_count=len(views.reader_view(said)),
         last_run_status=runs[-1].status,
         created_at=made.created_at,
         updated_at=max(run.ended_at or run.created_at for run in runs),

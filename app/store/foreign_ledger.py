@@ -1,11 +1,8 @@
 """The ledger over somebody's own storage: this process alone knows which runs are live."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
-from weakref import WeakValueDictionary
 
 from pydantic import JsonValue
 
@@ -13,100 +10,108 @@ from app.clock import Instant
 from app.conversation import views
 from app.conversation.entries import StoredEntry
 from app.conversation.outcomes import RunEnd, RunStatus
-from app.errors import AppError, Conflict, HeadMoved, NotFound, RunExists, StorageFailed, ThreadBusy
+from app.errors import (
+    AlreadyResumed,
+    AppError,
+    Conflict,
+    HeadMoved,
+    NotFound,
+    RunExists,
+    ThreadBusy,
+)
 from app.store.adapter import (
     KEEP,
     Claim,
-    ConversationStore,
     Keep,
     NewEntry,
     RunRecord,
     RunSave,
-    ThreadAttributes,
-    TranscriptReader,
     TurnRow,
 )
+from app.store.foreign_branches import ForeignBranches, Live, storage_errors
 from app.store.run_meta import (
+    kept_of,
     number_at,
     opened,
     read_attributes,
     read_runs,
     status_of_turn,
-    with_end,
+    with_values,
     write_run,
 )
 from app.store.runs import end_values
 
-_MOST_PLACES = 50_000
-Settle = Callable[[Any, str, RunRecord], Awaitable[None]]
-"""Ends a run that an earlier process left running: (store, namespace, run)."""
 
-
-@dataclass(slots=True)
-class _Live:
-    """A run that holds its thread. `meta` is what is stored of it, `held` the ids of its entries.
-
-    `in_doubt` tells that a save broke off, so that its entries may be stored.
-    """
-
-    record: RunRecord
-    thread: ThreadAttributes
-    meta: dict[str, Any]
-    held: set[str] = field(default_factory=set[str])
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    in_doubt: bool = False
-
-
-@contextmanager
-def storage_errors() -> Generator[None]:
-    """Whatever a storage raises beside our own errors becomes StorageFailed; the cause stays for the log."""
-    try:
-        yield
-    except AppError:
-        raise
-    except Exception as error:
-        raise StorageFailed("The storage could not do this.") from error
-
-
-class ForeignLedger:
+class ForeignLedger(ForeignBranches):
     """Claims, entries and ends of runs, one live run a thread: saved first, then started."""
-
-    def __init__(self, adapter: ConversationStore, settle: Settle) -> None:
-        self._adapter = adapter
-        self._settle_run = settle
-        self._live: dict[tuple[str, str], _Live] = {}
-        self._places: dict[tuple[str, str], str] = {}
-        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        self._last_seq = 0
 
     async def claim(self, claim: Claim) -> RunRecord:
         key = claim.namespace, claim.run_id
         async with self._lock(claim.namespace, claim.thread_id):
             turns = await self._settled(claim.namespace, claim.thread_id)
+            branch = await self._previous(claim, turns)
             await self._check(claim, turns)
-            live = self._open(claim, turns)
+            previous = _behind(claim, branch)
+            live = self._open(claim, turns, branch or ())
             # No wait between the check and this: whoever claims the id meanwhile finds it taken.
             self._live[key] = live
             try:
+                if claim.resumes:
+                    await self._mark(claim, previous, claim.run_id)
                 await self._add(claim.namespace, live, claim.entries, live.meta, claim.created_at)
             except BaseException as error:
                 # If it is stored all the same, the next reader of the thread finds it cut and ends it.
                 del self._live[key]
+                if claim.resumes:
+                    with suppress(AppError):
+                        await self._mark(claim, previous, None)
                 if isinstance(error, Conflict) and not _is_doubled(claim.entries):
                     raise RunExists(claim.run_id) from None
                 raise
         self._remember(*key, claim.thread_id)
         return live.record
 
-    async def append(self, namespace: str, run_id: str, entries: Sequence[NewEntry]) -> None:
+    async def append(
+        self,
+        namespace: str,
+        run_id: str,
+        entries: Sequence[NewEntry],
+        *,
+        state: JsonValue | Keep = KEEP,
+    ) -> None:
         live = self._live.get((namespace, run_id))
         if live is not None:
             async with live.lock:
                 if self._live.get((namespace, run_id)) is live:
-                    return await self._add(namespace, live, entries, None, live.record.created_at)
+                    return await self._append(namespace, live, entries, state)
         if live is None and (namespace, run_id) not in self._places:
             raise NotFound(f"There is no run {run_id}.")
         raise Conflict(f"Run {run_id} is over; nothing can be added to it.")
+
+    async def _append(
+        self, namespace: str, live: Live, entries: Sequence[NewEntry], state: JsonValue | Keep
+    ) -> None:
+        """The state counts only once it is stored."""
+        changed = None if isinstance(state, Keep) else with_values(live.meta, {"state": state})
+        await self._add(namespace, live, entries, changed, live.record.created_at)
+        live.meta = changed or live.meta
+
+    async def add_records(
+        self, namespace: str, thread_id: str, entries: Sequence[NewEntry], at: Instant, *, run_id: str
+    ) -> str:
+        """A thread without runs is unknown here, so the head run gets them."""
+        async with self._lock(namespace, thread_id):
+            turns = await self._settled(namespace, thread_id)
+            if not turns:
+                raise NotFound(f"There is no thread {thread_id}.")
+            head = read_runs(thread_id, turns)[-1]
+            live = self._live.get((namespace, head.id))
+            if live is None:
+                held = {entry.id for entry in turns[-1].entries}
+                live = Live(head, read_attributes(thread_id, turns[0]), {}, held)
+            async with live.lock:
+                await self._add(namespace, live, entries, None, at)
+            return head.id
 
     async def finish(
         self,
@@ -127,7 +132,7 @@ class ForeignLedger:
             values = end_values(end, at)
             if not isinstance(state, Keep):
                 values["state"] = state
-            await self._add(namespace, live, entries, with_end(live.meta, values), at)
+            await self._add(namespace, live, entries, with_values(live.meta, values), at)
             # Freed only when the end is stored: nobody can read the run as one that was cut.
             del self._live[namespace, run_id]
         return True
@@ -148,17 +153,46 @@ class ForeignLedger:
         if not isinstance(claim.expected_head, Keep) and claim.expected_head != head:
             raise HeadMoved(claim.thread_id)
 
-    def _open(self, claim: Claim, turns: Sequence[TurnRow]) -> _Live:
-        runs = read_runs(claim.thread_id, turns)
+    async def _previous(self, claim: Claim, turns: Sequence[TurnRow]) -> Sequence[TurnRow] | None:
+        """The branch that the run is to follow; none at the start, None for a run that is not there."""
+        if isinstance(claim.previous_run_id, Keep):
+            return turns
+        if claim.previous_run_id is None:
+            return ()
+        try:
+            return await self._turns(claim.namespace, claim.thread_id, claim.previous_run_id) or None
+        except NotFound:
+            return None
+
+    def _open(self, claim: Claim, turns: Sequence[TurnRow], branch: Sequence[TurnRow]) -> Live:
+        """The run behind the branch. What begins a branch of its own tells of the thread, as its first run
+        does; a storage puts it behind the head all the same, which its readers are not shown."""
+        runs = read_runs(claim.thread_id, branch)
         self._last_seq = max(self._last_seq + 1, number_at(claim.created_at))
         record = opened(claim, self._last_seq, runs[-1] if runs else None)
         thread = read_attributes(claim.thread_id, turns[0]) if turns else claim.thread
-        return _Live(record, thread, write_run(record, None if turns else claim.thread))
+        meta = write_run(record, None if branch else thread)
+        return Live(record, thread, with_values(meta, {"first": True}) if not branch and turns else meta)
+
+    async def _mark(self, claim: Claim, paused: TurnRow | None, by: str | None) -> None:
+        """Notes who answers a paused run, before that is stored: no tool is run for two answers."""
+        assert paused is not None
+        thread = claim.thread
+        save = RunSave(
+            namespace=claim.namespace,
+            thread_id=claim.thread_id,
+            run_id=paused.run_id,
+            created_at=claim.created_at,
+            conversation_id=thread.conversation_id,
+            meta=with_values(paused.meta or {}, {"resumed_by": by}),
+        )
+        with storage_errors():
+            await self._adapter.save(save)
 
     async def _add(
         self,
         namespace: str,
-        live: _Live,
+        live: Live,
         new: Sequence[NewEntry],
         meta: dict[str, Any] | None,
         at: Instant,
@@ -179,7 +213,7 @@ class ForeignLedger:
     async def _save(
         self,
         namespace: str,
-        live: _Live,
+        live: Live,
         entries: Sequence[StoredEntry],
         meta: dict[str, Any] | None,
         at: Instant,
@@ -204,68 +238,26 @@ class ForeignLedger:
             await self._adapter.save(save)
         live.in_doubt = False
 
-    async def _branch(self, namespace: str, thread_id: str, run_id: str | None = None) -> Sequence[TurnRow]:
-        """A branch as it is stored, without a run that nobody is working on."""
-        turns = await self._turns(namespace, thread_id, run_id)
-        if self._is_cut(namespace, turns):
-            async with self._lock(namespace, thread_id):
-                await self._settled(namespace, thread_id, run_id)
-            turns = await self._turns(namespace, thread_id, run_id)
-        return turns
 
-    async def _settled(self, namespace: str, thread_id: str, run_id: str | None = None) -> Sequence[TurnRow]:
-        """The branch, after its last run was ended if its process is gone. The thread's lock is held."""
-        turns = await self._turns(namespace, thread_id, run_id)
-        if not self._is_cut(namespace, turns):
-            return turns
-        last, record = turns[-1], read_runs(thread_id, turns)[-1]
-        held = {entry.id for entry in last.entries}
-        thread = read_attributes(thread_id, turns[0])
-        self._live[namespace, record.id] = _Live(record, thread, dict(last.meta or {}), held)
-        self._remember(namespace, record.id, thread_id)
-        try:
-            await self._settle_run(self, namespace, record)
-        finally:
-            self._live.pop((namespace, record.id), None)
-        return await self._turns(namespace, thread_id, run_id)
-
-    def _is_cut(self, namespace: str, turns: Sequence[TurnRow]) -> bool:
-        """Whether the last run was left running by a process that is gone."""
-        if not turns or status_of_turn(turns[-1]) is not RunStatus.RUNNING:
-            return False
-        return (namespace, turns[-1].run_id) not in self._live
-
-    async def _turns(self, namespace: str, thread_id: str, run_id: str | None = None) -> Sequence[TurnRow]:
-        """What was said, by the storage's own transcript if it has one, else by what a model is given."""
-        adapter = self._adapter
-        with storage_errors():
-            if isinstance(adapter, TranscriptReader):
-                return await adapter.transcript(namespace, thread_id, run_id)
-            return await adapter.load(namespace, thread_id, run_id)
-
-    async def _turn(self, namespace: str, thread_id: str, run_id: str) -> TurnRow | None:
-        """One run of the thread, on whichever branch."""
-        try:
-            turns = await self._turns(namespace, thread_id, run_id)
-        except NotFound:
-            return None
-        return turns[-1] if turns else None
-
-    def _live_of(self, namespace: str, thread_id: str) -> _Live | None:
-        for (owner, _), live in self._live.items():
-            if owner == namespace and live.record.thread_id == thread_id:
-                return live
+def _behind(claim: Claim, branch: Sequence[TurnRow] | None) -> TurnRow | None:
+    """The run that the claim follows. NotFound if it is not there, or its entry is not; AlreadyResumed if it
+    waits for no answer."""
+    previous = branch[-1] if branch else None
+    asked_for = claim.resumes or claim.branch_after_entry is not None
+    if branch is None or (previous is None and asked_for):
+        raise NotFound(f"Thread {claim.thread_id} has no such run.", field="run_id")
+    if previous is None:
         return None
+    after = claim.branch_after_entry
+    if after is not None and all(entry.id != after for entry in previous.entries):
+        raise NotFound(f"Run {previous.run_id} has no entry {after}.", field="entry_id")
+    if claim.resumes and not _waits(previous):
+        raise AlreadyResumed(previous.run_id)
+    return previous
 
-    def _lock(self, namespace: str, thread_id: str) -> asyncio.Lock:
-        return self._locks.setdefault((namespace, thread_id), asyncio.Lock())
 
-    def _remember(self, namespace: str, run_id: str, thread_id: str) -> None:
-        """Notes whose a run is, for entries are asked for by run; the oldest notes go."""
-        self._places.pop((namespace, run_id), None)
-        self._places[namespace, run_id] = thread_id
-        if len(self._places) > _MOST_PLACES:
-            del self._places[next(iter(self._places))]
+def _waits(turn: TurnRow) -> bool:
+    return status_of_turn(turn) is RunStatus.PAUSED and kept_of(turn.meta).get("resumed_by") is None
 
 
 def _is_doubled(new: Sequence[NewEntry]) -> bool:

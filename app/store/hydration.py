@@ -1,17 +1,29 @@
-"""A branch as the entries a reader may see, in pages that end anywhere."""
+"""A branch as the entries a reader may see, in pages that end anywhere.
+
+Those are the messages that are shown, and all application records.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, case, null, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, case, null, or_, select
 
 from app.store.adapter import MessagePage, WireRow
-from app.store.bodies import CONTENT, read_entry, size_of
+from app.store.bodies import CONTENT, CUSTOM, read_entry, size_of
+from app.store.branch_entries import OF_RUNS
 from app.store.cursors import check_limit, read_entry_cursor, refused_before
 from app.store.database import SqlPart, Unread
-from app.store.lineage import BATCH, OF_RUNS, batches, end_of_branch, require_run, walk
+from app.store.lineage import (
+    BATCH,
+    Stretch,
+    batches,
+    end_of_branch,
+    is_of_thread,
+    require_run,
+    strides,
+)
 from app.store.tables import entries
 
 _fits = and_(entries.c.renderer == bindparam("asked_renderer"), entries.c.wire.is_not(None))
@@ -22,13 +34,14 @@ _ROWS = select(
     *(column for column in CONTENT if column is not entries.c.body),
     case((_fits, null()), else_=entries.c.body).label("body"),
 ).where(entries.c.seq.in_(bindparam("seqs", expanding=True)))
+_READABLE: ColumnElement[bool] = or_(entries.c.shown, entries.c.kind == CUSTOM)
 _SEQS = (
     select(entries.c.run_id, entries.c.seq)
-    .where(OF_RUNS, entries.c.shown)
+    .where(OF_RUNS, _READABLE)
     .order_by(entries.c.run_id, entries.c.seq.desc())
 )
-_PLACE = select(entries.c.run_id, entries.c.namespace, entries.c.thread_id, entries.c.shown).where(
-    entries.c.seq == bindparam("at_seq")
+_PLACE = select(entries.c.run_id).where(
+    entries.c.seq == bindparam("at_seq"), entries.c.namespace == bindparam("ns"), _READABLE
 )
 
 
@@ -76,41 +89,39 @@ def _newest_seqs(connection: Connection, asked: _Asked) -> list[int]:
     The branch is walked in steps of as many runs as will probably do, so a page costs the same however
     long its thread is.
     """
-    run_id, below = _start(connection, asked)
     wanted = None if asked.limit is None else asked.limit + 1
     step = BATCH if wanted is None else wanted // 2 + 1
     found: list[int] = []
-    while run_id is not None and (wanted is None or len(found) < wanted):
-        chain = walk(connection, asked.namespace, run_id, step + 1)
-        found += _seqs(connection, asked.namespace, chain[:step], below)
-        run_id, below = (chain[step] if len(chain) > step else None), None
+    for stretches in strides(connection, asked.namespace, _start(connection, asked), step, step):
+        found += _seqs(connection, asked.namespace, stretches)
+        if wanted is not None and len(found) >= wanted:
+            break
     return found[:wanted]
 
 
-def _start(connection: Connection, asked: _Asked) -> tuple[str | None, int | None]:
-    """The run to start in, and the entry below which to stay in it.
+def _start(connection: Connection, asked: _Asked) -> Stretch | None:
+    """The run to start in, as far as the page goes.
 
     A cursor names its entry, and with that the only branch that leads up to it: nothing is proved from the
     head.
     """
     if asked.before is None:
-        return end_of_branch(connection, asked.namespace, asked.thread_id, asked.run_id), None
+        return end_of_branch(connection, asked.namespace, asked.thread_id, asked.run_id)
     if asked.run_id is not None:
         require_run(connection, asked.namespace, asked.thread_id, asked.run_id)
     seq = read_entry_cursor(asked.before)
-    entry = connection.execute(_PLACE, {"at_seq": seq}).first()
-    if entry is None or tuple(entry)[1:] != (asked.namespace, asked.thread_id, True):
+    run_id = connection.execute(_PLACE, {"at_seq": seq, "ns": asked.namespace}).scalar()
+    if run_id is None or not is_of_thread(connection, asked.namespace, asked.thread_id, run_id):
         raise refused_before()
-    return entry.run_id, seq
+    return Stretch(run_id, seq - 1)
 
 
-def _seqs(connection: Connection, namespace: str, run_ids: Sequence[str], below: int | None) -> list[int]:
-    """Entries a reader sees, newest first along the branch, in the first run only those before `below`."""
-    of_run: dict[str, list[int]] = {run_id: [] for run_id in run_ids}
-    for run_id, seq in connection.execute(_SEQS, {"ns": namespace, "runs": run_ids}):
-        if below is None or run_id != run_ids[0] or seq < below:
-            of_run[run_id].append(seq)
-    return [seq for run_id in run_ids for seq in of_run[run_id]]
+def _seqs(connection: Connection, namespace: str, stretches: Sequence[Stretch]) -> list[int]:
+    """Entries a reader may see, newest first along the branch."""
+    of_run: dict[str, list[int]] = {stretch.run_id: [] for stretch in stretches}
+    for run_id, seq in connection.execute(_SEQS, {"ns": namespace, "runs": list(of_run)}):
+        of_run[run_id].append(seq)
+    return [seq for stretch in stretches for seq in of_run[stretch.run_id] if stretch.holds(seq)]
 
 
 def _rows(connection: Connection, asked: _Asked, seqs: Sequence[int]) -> list[Row[Any]]:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 
 from app.conversation import views
-from app.conversation.entries import MessageEntry
+from app.conversation.entries import CustomEntry, StoredEntry
 from app.store.adapter import MessagePage, TurnRow, WireRow
 from app.store.cursors import refused_before
 
@@ -17,13 +17,17 @@ def newest_turns(turns: Sequence[TurnRow], limit: int) -> tuple[Sequence[TurnRow
 
 
 def shown_rows(turns: Sequence[TurnRow]) -> list[WireRow]:
-    """What a reader sees of a branch. Numbers are places on this branch."""
+    """What a reader may see of a branch, records included. Numbers are places on this branch."""
     rows: list[WireRow] = []
     for turn in turns:
         for entry in turn.entries:
-            if isinstance(entry, MessageEntry) and views.reader_sees(entry.message):
+            if _is_readable(entry):
                 rows.append(WireRow(len(rows) + 1, turn.run_id, None, entry))
     return rows
+
+
+def _is_readable(entry: StoredEntry) -> bool:
+    return isinstance(entry, CustomEntry) or views.reader_sees(entry.message)
 
 
 def rows_before(rows: Sequence[WireRow], place: tuple[str, str]) -> Sequence[WireRow]:

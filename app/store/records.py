@@ -13,22 +13,30 @@ from app.store.adapter import RunRecord, ThreadRecord
 from app.store.tables import KEY, runs, threads
 
 _head = runs.alias("head")
+_owner = threads.alias("owner")
 
-THREADS: Select[Any] = select(threads, _head.c.status.label("last_run_status")).select_from(
-    threads.outerjoin(
-        _head, and_(_head.c.namespace == threads.c.namespace, _head.c.id == threads.c.head_run_id)
+NOT_DELETED: ColumnElement[bool] = threads.c.deleted_at.is_(None)
+"""Leaves tombstones out."""
+
+THREADS: Select[Any] = (
+    select(threads, _head.c.status.label("last_run_status"))
+    .select_from(
+        threads.outerjoin(
+            _head, and_(_head.c.namespace == threads.c.namespace, _head.c.id == threads.c.head_run_id)
+        )
     )
+    .where(NOT_DELETED)
 )
 """Selects what `read_thread` needs."""
 
-RUNS: Select[Any] = select(*(column for column in runs.c if column.name != "owner"))
+RUNS: Select[Any] = select(*(column for column in runs.c if column.name not in ("owner", "branch_after_seq")))
 """Selects what `read_run` needs."""
 
 
 THIS_THREAD: ColumnElement[bool] = and_(
-    threads.c.namespace == bindparam("ns"), threads.c.id == bindparam("thread")
+    threads.c.namespace == bindparam("ns"), threads.c.id == bindparam("thread"), NOT_DELETED
 )
-"""Finds one row of `threads`, by the parameters `ns` and `thread`."""
+"""Finds one row of `threads`, by the parameters `ns` and `thread`; no tombstone."""
 
 THIS_RUN: ColumnElement[bool] = and_(runs.c.namespace == bindparam("ns"), runs.c.id == bindparam("run"))
 """Finds one row of `runs`, by the parameters `ns` and `run`."""
@@ -39,8 +47,16 @@ IS_RUNNING: ColumnElement[bool] = runs.c.status == literal_column("'running'", K
 OF_THREAD: ColumnElement[bool] = and_(
     runs.c.namespace == bindparam("ns"), runs.c.thread_id == bindparam("thread")
 )
-"""Finds the runs of a thread, by the parameters `ns` and `thread`. It is not joined with `THIS_RUN`: a
-database that takes a thread's runs for few would go through them all to find the one."""
+"""Finds the runs that were made in a thread, by the parameters `ns` and `thread`. It is not joined with
+`THIS_RUN`: a database that takes a thread's runs for few would go through them all to find the one."""
+
+IS_OF_THREAD: ColumnElement[bool] = (
+    select(_owner.c.conversation_id)
+    .where(_owner.c.namespace == runs.c.namespace, _owner.c.id == runs.c.thread_id)
+    .scalar_subquery()
+    == select(threads.c.conversation_id).where(THIS_THREAD).scalar_subquery()
+)
+"""Whether a run is one of the thread's: of its conversation, in whichever thread and on whichever branch."""
 
 
 def read_time(text: str) -> Instant:
@@ -97,4 +113,7 @@ def read_run(row: Any) -> RunRecord:
         digest=row.digest,
         created_at=read_time(row.created_at),
         ended_at=None if row.ended_at is None else read_time(row.ended_at),
+        branch_after_entry=row.branch_after_entry,
+        resumed_by=row.resumed_by,
+        result=row.result,
     )

@@ -30,6 +30,7 @@ def write_run(run: RunRecord, thread: ThreadAttributes | None = None) -> dict[st
         "state": run.state,
         "input": run.input,
         "digest": run.digest,
+        "branch_after_entry": run.branch_after_entry,
         "bare": run.meta is None,
     }
     if thread is not None:
@@ -44,7 +45,7 @@ def write_run(run: RunRecord, thread: ThreadAttributes | None = None) -> dict[st
     return {**(run.meta or {}), KEY: kept}
 
 
-def with_end(meta: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def with_values(meta: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The stored meta of a run with other values of some columns."""
     return {**meta, KEY: {**meta[KEY], **values}}
 
@@ -69,7 +70,28 @@ def status_of_turn(turn: TurnRow) -> RunStatus:
 
 def read_turn(turn: TurnRow) -> TurnRow:
     """The turn as its readers get it."""
-    return replace(turn, status=status_of_turn(turn), meta=own_meta(turn.meta))
+    previous = None if kept_of(turn.meta).get("first") else turn.previous_run_id
+    return replace(turn, previous_run_id=previous, status=status_of_turn(turn), meta=own_meta(turn.meta))
+
+
+def standing(turns: Sequence[TurnRow], following: TurnRow | None = None) -> list[TurnRow]:
+    """What of these stored turns stands on the branch that ends at the last of them, or at the one that
+    follows it. A run that begins a branch hides those before it, one that begins inside a run cuts that."""
+    branch: list[TurnRow] = []
+    for turn in reversed(turns):
+        kept = {} if following is None else kept_of(following.meta)
+        if kept.get("first"):
+            break
+        after = kept.get("branch_after_entry")
+        following = turn
+        branch.append(turn if after is None else _cut(turn, after))
+    return branch[::-1]
+
+
+def _cut(turn: TurnRow, after: str) -> TurnRow:
+    """The turn up to an entry; all of it if there is no such entry."""
+    places = [at for at, entry in enumerate(turn.entries, 1) if entry.id == after]
+    return replace(turn, entries=turn.entries[: places[0]]) if places else turn
 
 
 def read_runs(thread_id: str, turns: Sequence[TurnRow]) -> list[RunRecord]:
@@ -92,7 +114,7 @@ def read_run(thread_id: str, turn: TurnRow | RunRecord, left: JsonValue = None) 
         thread_id=thread_id,
         agent=kept.get("agent", "assistant"),
         sender_id=kept.get("sender_id"),
-        previous_run_id=turn.previous_run_id,
+        previous_run_id=None if kept.get("first") else turn.previous_run_id,
         parent_run_id=kept.get("parent_run_id"),
         status=status,
         end_reason=kept.get("end_reason") if kept else EndReason.DONE.value,
@@ -100,12 +122,15 @@ def read_run(thread_id: str, turn: TurnRow | RunRecord, left: JsonValue = None) 
         state=kept.get("state", left),
         meta=own_meta(turn.meta),
         input=kept.get("input"),
-        interrupts=[],
+        interrupts=kept.get("interrupts", []),
         usage=kept.get("usage", []),
         error=kept.get("error"),
         digest=kept.get("digest"),
         created_at=turn.created_at,
         ended_at=parse_instant(ended_at) if ended_at else None if kept else turn.created_at,
+        branch_after_entry=kept.get("branch_after_entry"),
+        resumed_by=kept.get("resumed_by"),
+        result=kept.get("result"),
     )
 
 
@@ -123,16 +148,16 @@ def number_at(created_at: int) -> int:
     return max(1, created_at // _MILLISECOND)
 
 
-def opened(claim: Claim, seq: int, head: RunRecord | None) -> RunRecord:
-    """The run that a claim starts behind the head, with what the head left where the claim keeps it."""
-    state, meta = (None, None) if head is None else (head.state, head.meta)
+def opened(claim: Claim, seq: int, previous: RunRecord | None) -> RunRecord:
+    """The run that a claim starts behind another, with what that left where the claim keeps it."""
+    state, meta = (None, None) if previous is None else (previous.state, previous.meta)
     return RunRecord(
         seq=seq,
         id=claim.run_id,
         thread_id=claim.thread_id,
         agent=claim.agent,
         sender_id=claim.sender_id,
-        previous_run_id=None if head is None else head.id,
+        previous_run_id=None if previous is None else previous.id,
         parent_run_id=claim.parent_run_id,
         status=RunStatus.RUNNING,
         end_reason=None,
@@ -146,4 +171,5 @@ def opened(claim: Claim, seq: int, head: RunRecord | None) -> RunRecord:
         digest=claim.digest,
         created_at=claim.created_at,
         ended_at=None,
+        branch_after_entry=claim.branch_after_entry,
     )

@@ -1,106 +1,47 @@
-"""The ledger: who runs what, and how it ended."""
+"""The ledger: what is added to a run, how it ended, and which runs there are."""
 
-import asyncio
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from pydantic import JsonValue
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    Text,
-    bindparam,
-    insert,
-    literal,
-    null,
-    select,
-    union_all,
-    update,
-)
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, bindparam, select, update
 
 from app.clock import Instant, format_millis
 from app.conversation.messages import Usage
 from app.conversation.outcomes import RunEnd, RunStatus, error_of
-from app.errors import Conflict, HeadMoved, NotFound, OutcomeUnknown, RunExists, StorageFailed, ThreadBusy
-from app.store.adapter import KEEP, Claim, Keep, NewEntry, RunRecord
+from app.errors import Conflict, NotFound
+from app.store.adapter import KEEP, Keep, NewEntry, RunRecord
 from app.store.bodies import insert_entries
 from app.store.database import SqlPart
-from app.store.records import IS_RUNNING, OF_THREAD, RUNS, THIS_RUN, read_run, stored_instant
-from app.store.tables import runs
-from app.store.thread_rows import grow, hold_or_make_thread, move_head, touch
+from app.store.lineage import batches, head_of, walk
+from app.store.records import IS_OF_THREAD, IS_RUNNING, OF_THREAD, RUNS, THIS_RUN, THIS_THREAD, read_run
+from app.store.tables import runs, threads
+from app.store.thread_rows import grow, touch
 
-logger = logging.getLogger(__name__)
-_RACES = 5
-_SETTLE_DELAYS = (0, 0.2, 0.5, 1, 2)
-
-
-def _looked(found: str, state: Any, meta: Any) -> Select[str, Any, Any, Any]:
-    """A part of a look at the runs, marked with what it looks for."""
-    mark: ColumnElement[str] = literal(found, Text, literal_execute=True)
-    return select(mark.label("found"), runs.c.id, state.label("state"), meta.label("meta"))
-
-
-_LOOK = union_all(
-    _looked("left", runs.c.state, runs.c.meta).where(
-        runs.c.namespace == bindparam("ns"), runs.c.id == bindparam("head")
-    ),
-    _looked("taken", null(), null()).where(THIS_RUN),
-    _looked("live", null(), null()).where(OF_THREAD, IS_RUNNING),
-)
-"""What a claim must know: the state that the head left, and whether the run id or the thread is taken."""
-
-_INSERT = insert(runs)
 _HOLD = select(runs.c.thread_id, runs.c.status).where(THIS_RUN).with_for_update()
+_STATE = update(runs).where(THIS_RUN).values(state=bindparam("left", type_=runs.c.state.type))
 _FINISH = update(runs).where(THIS_RUN, IS_RUNNING).returning(runs.c.thread_id)
 _LIVE = RUNS.where(IS_RUNNING).order_by(runs.c.seq)
-_RUN = RUNS.where(THIS_RUN)
-_ALL = RUNS.where(OF_THREAD).order_by(runs.c.seq)
-
-
-class Collision(Exception):
-    """A constraint refused an insert that a look had allowed: somebody else's was committed in between."""
+_RUN = RUNS.where(THIS_RUN, IS_OF_THREAD)
+_OWN = RUNS.where(OF_THREAD).order_by(runs.c.seq)
+_SOME = RUNS.where(runs.c.namespace == bindparam("ns"), runs.c.id.in_(bindparam("ids", expanding=True)))
+_SHARED = select(threads.c.shared).where(THIS_THREAD)
 
 
 class Ledger(SqlPart):
-    """Claims, entries and ends of runs. What guards them is the database's own."""
+    """Entries and ends of runs. What guards them is the database's own."""
 
-    async def claim(self, claim: Claim) -> RunRecord:
-        """One whose outcome is unknown is made again, which settles it: under the hold of the thread the
-        first is over, and its run is found or is not there."""
-        try:
-            return await self._grant(claim)
-        except OutcomeUnknown as lost:
-            return await self._settle(claim, lost)
-
-    async def _grant(self, claim: Claim, in_doubt: Sequence[object] = ()) -> RunRecord:
-        """A claim that loses a race looks again, and then finds what it lost to."""
-        for _ in range(_RACES):
-            try:
-                return await self._database.write(partial(_claim, claim=claim, in_doubt=in_doubt))
-            except Collision:
-                continue
-        raise StorageFailed("The database kept refusing the run.")
-
-    async def _settle(self, claim: Claim, lost: OutcomeUnknown) -> RunRecord:
-        """Tries until the database is back, for some seconds. The error that was lost, if it is not."""
-        in_doubt = [lost.result]
-        for delay in _SETTLE_DELAYS:
-            logger.warning("run %s: whether its claim was stored is looked up in %s s", claim.run_id, delay)
-            await asyncio.sleep(delay)
-            try:
-                return await self._grant(claim, in_doubt)
-            except OutcomeUnknown as again:
-                in_doubt.append(again.result)
-            except StorageFailed:
-                continue
-        raise lost
-
-    async def append(self, namespace: str, run_id: str, entries: Sequence[NewEntry]) -> None:
-        await self._database.write(partial(_append, ns=namespace, run_id=run_id, new=entries))
+    async def append(
+        self,
+        namespace: str,
+        run_id: str,
+        entries: Sequence[NewEntry],
+        *,
+        state: JsonValue | Keep = KEEP,
+    ) -> None:
+        unit = partial(_append, ns=namespace, run_id=run_id, new=entries, state=state)
+        await self._database.write(unit)
 
     async def finish(
         self,
@@ -125,105 +66,17 @@ class Ledger(SqlPart):
         return await self._database.read(partial(_all, ns=namespace, thread_id=thread_id))
 
 
-def _claim(connection: Connection, claim: Claim, in_doubt: Sequence[object]) -> RunRecord:
-    """Holds the thread first: what is looked at afterwards stays true until the commit.
-
-    A run that has the id and equals one in doubt is the claim's own: the number that a run gets is never
-    given out twice.
-    """
-    ns, thread_id = claim.namespace, claim.thread_id
-    head = hold_or_make_thread(connection, ns, thread_id, claim.thread)
-    try:
-        left = _look(connection, claim, head)
-    except RunExists:
-        stored = _get(connection, ns, thread_id, claim.run_id) if in_doubt else None
-        if stored is None or stored not in in_doubt:
-            raise
-        return stored
-    record = _start(connection, claim, head, left)
-    shown = insert_entries(connection, ns, thread_id, claim.run_id, claim.entries)
-    move_head(connection, ns, thread_id, claim.run_id, shown=shown, at=claim.created_at, title=claim.title)
-    return record
-
-
-def _look(connection: Connection, claim: Claim, head: str | None) -> tuple[JsonValue, JsonValue]:
-    """State and meta of the head run. RunExists, ThreadBusy or HeadMoved if the claim is refused."""
-    place = {"ns": claim.namespace, "thread": claim.thread_id, "run": claim.run_id, "head": head}
-    found = {row.found: row for row in connection.execute(_LOOK, place)}
-    if "taken" in found:
-        raise RunExists(claim.run_id)
-    if "live" in found:
-        raise ThreadBusy(claim.thread_id, found["live"].id)
-    if not isinstance(claim.expected_head, Keep) and claim.expected_head != head:
-        raise HeadMoved(claim.thread_id)
-    left = found.get("left")
-    return (None, None) if left is None else (left.state, left.meta)
-
-
-def _start(
-    connection: Connection, claim: Claim, previous: str | None, left: tuple[JsonValue, Any]
-) -> RunRecord:
-    """Inserts the run behind the head, with what the head left where the claim keeps it."""
-    state = left[0] if isinstance(claim.state, Keep) else claim.state
-    meta = left[1] if isinstance(claim.meta, Keep) else claim.meta
-    values: dict[str, Any] = {
-        "namespace": claim.namespace,
-        "id": claim.run_id,
-        "thread_id": claim.thread_id,
-        "agent": claim.agent,
-        "sender_id": claim.sender_id,
-        "previous_run_id": previous,
-        "parent_run_id": claim.parent_run_id,
-        "status": RunStatus.RUNNING.value,
-        "owner": claim.owner,
-        "state": state,
-        "meta": meta,
-        "input": claim.input,
-        "digest": claim.digest,
-        "created_at": format_millis(claim.created_at),
-    }
-    seq = insert_run(connection, values)
-    return RunRecord(
-        seq=seq,
-        id=claim.run_id,
-        thread_id=claim.thread_id,
-        agent=claim.agent,
-        sender_id=claim.sender_id,
-        previous_run_id=previous,
-        parent_run_id=claim.parent_run_id,
-        status=RunStatus.RUNNING,
-        end_reason=None,
-        epoch=1,
-        state=state,
-        meta=meta,
-        input=claim.input,
-        interrupts=[],
-        usage=[],
-        error=None,
-        digest=claim.digest,
-        created_at=stored_instant(claim.created_at),
-        ended_at=None,
-    )
-
-
-def insert_run(connection: Connection, values: Mapping[str, Any]) -> int:
-    """Inserts a run and returns its number. Collision if its id, or its thread, is taken."""
-    try:
-        result = connection.execute(_INSERT, values)
-    except IntegrityError as error:
-        raise Collision from error
-    key = result.inserted_primary_key
-    assert key is not None
-    return key[0]
-
-
-def _append(connection: Connection, ns: str, run_id: str, new: Sequence[NewEntry]) -> None:
+def _append(
+    connection: Connection, ns: str, run_id: str, new: Sequence[NewEntry], state: JsonValue | Keep
+) -> None:
     """Holds the run's row, so that its end cannot pass by."""
     run = connection.execute(_HOLD, {"ns": ns, "run": run_id}).first()
     if run is None:
         raise NotFound(f"There is no run {run_id}.")
     if run.status != RunStatus.RUNNING.value:
         raise Conflict(f"Run {run_id} is {run.status}; nothing can be added to it.")
+    if not isinstance(state, Keep):
+        connection.execute(_STATE, {"ns": ns, "run": run_id, "left": state})
     shown = insert_entries(connection, ns, run.thread_id, run_id, new)
     grow(connection, ns, run.thread_id, run_id, shown)
 
@@ -258,6 +111,8 @@ def end_values(end: RunEnd, at: Instant) -> dict[str, Any]:
         "end_reason": end.reason.value,
         "error": None if error is None else {"code": error.code, "message": error.message},
         "usage": [_token_usage(*part) for part in end.usage],
+        "interrupts": [asked.model_dump(mode="json", by_alias=True) for asked in end.interrupts],
+        "result": end.result,
         "ended_at": format_millis(at),
     }
 
@@ -273,9 +128,19 @@ def _live_runs(connection: Connection) -> list[tuple[str, RunRecord]]:
 
 
 def _get(connection: Connection, ns: str, thread_id: str, run_id: str) -> RunRecord | None:
-    row = connection.execute(_RUN, {"ns": ns, "run": run_id}).first()
-    return None if row is None or row.thread_id != thread_id else read_run(row)
+    row = connection.execute(_RUN, {"ns": ns, "thread": thread_id, "run": run_id}).first()
+    return None if row is None else read_run(row)
 
 
 def _all(connection: Connection, ns: str, thread_id: str) -> list[RunRecord]:
-    return [read_run(row) for row in connection.execute(_ALL, {"ns": ns, "thread": thread_id})]
+    """The thread's own runs, and of others those on the branch that ends at its head."""
+    place = {"ns": ns, "thread": thread_id}
+    shared = connection.execute(_SHARED, place).scalar()
+    if shared is None:
+        return []
+    found = {row.id: read_run(row) for row in connection.execute(_OWN, place)}
+    if shared:
+        branch = walk(connection, ns, head_of(connection, ns, thread_id))
+        for lot in batches([stretch.run_id for stretch in branch if stretch.run_id not in found]):
+            found.update({row.id: read_run(row) for row in connection.execute(_SOME, {"ns": ns, "ids": lot})})
+    return sorted(found.values(), key=lambda run: run.seq)

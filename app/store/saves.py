@@ -15,12 +15,21 @@ from app.store.bodies import insert_entries
 from app.store.database import SqlPart
 from app.store.lineage import require_run
 from app.store.records import THIS_RUN
-from app.store.runs import Collision, insert_run
+from app.store.run_rows import Collision, insert_run
 from app.store.tables import runs
-from app.store.thread_rows import branch_head, grow, hold_or_make_thread, move_head, touch
+from app.store.thread_rows import (
+    branch_head,
+    grow,
+    hold_or_make_thread,
+    hold_thread,
+    mark_shared,
+    move_head,
+    touch,
+)
 
 _RACES = 5
 _HOLD = select(runs.c.thread_id).where(THIS_RUN).with_for_update()
+_OWNER = select(runs.c.thread_id).where(THIS_RUN)
 _STATE = select(runs.c.state).where(THIS_RUN)
 _REPLACE_META = update(runs).where(THIS_RUN)
 
@@ -51,6 +60,8 @@ def _add(connection: Connection, save: RunSave, run: Row[Any]) -> None:
     ns, thread_id = save.namespace, save.thread_id
     if run.thread_id != thread_id:
         raise Conflict(f"Run {save.run_id} belongs to another thread.", field="runId")
+    if not hold_thread(connection, ns, thread_id)[0]:
+        raise Conflict(f"Thread {thread_id} was deleted.", field="threadId")
     shown = insert_entries(connection, ns, thread_id, save.run_id, _new(save))
     if save.meta is not None:
         connection.execute(_REPLACE_META, {"ns": ns, "run": save.run_id, "meta": save.meta})
@@ -63,7 +74,11 @@ def _make(connection: Connection, save: RunSave) -> None:
     ns, thread_id = save.namespace, save.thread_id
     head = hold_or_make_thread(connection, ns, thread_id, _attributes(save))
     previous = save.previous_run_id
-    previous = head if previous is None else require_run(connection, ns, thread_id, previous)
+    if previous is None:
+        previous = head
+    elif previous != head:
+        require_run(connection, ns, thread_id, previous)
+        _share(connection, save, previous)
     insert_run(connection, _run_values(connection, save, previous))
     shown = insert_entries(connection, ns, thread_id, save.run_id, _new(save))
     at, title = save.created_at, _title(save)
@@ -71,6 +86,13 @@ def _make(connection: Connection, save: RunSave) -> None:
         move_head(connection, ns, thread_id, save.run_id, shown=shown, at=at, title=title)
     else:
         branch_head(connection, ns, thread_id, save.run_id, at=at, title=title)
+
+
+def _share(connection: Connection, save: RunSave, previous: str) -> None:
+    """Notes that the run follows one of another thread, if it does."""
+    owner = connection.execute(_OWNER, {"ns": save.namespace, "run": previous}).scalar_one()
+    if owner != save.thread_id:
+        mark_shared(connection, save.namespace, save.thread_id, owner)
 
 
 def _attributes(save: RunSave) -> ThreadAttributes:

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlmodel import Field, SQLModel
@@ -72,7 +73,9 @@ class Threads(SQLModel, table=True):
     `agent`, `conversation_id`, `group_id`, `parent_thread_id`, `hidden` and `created_at` never change.
     `head_run_id` names the leaf of the branch that is continued; the counts are of that branch, messages
     those a reader sees. Times are RFC 3339 with three fractional digits, so they sort as text;
-    `updated_at` never goes back.
+    `updated_at` never goes back. `shared` tells that runs of the conversation may stand in several threads.
+    A thread that was deleted while others still reach runs of it stays as a tombstone: `deleted_at` is set,
+    and nobody sees it.
     """
 
     namespace: str = key(primary=True)
@@ -89,15 +92,19 @@ class Threads(SQLModel, table=True):
     message_count: int = number(default="0")
     created_at: str = key()
     updated_at: str = key()
+    shared: bool = Field(sa_column=Column(Boolean, nullable=False, server_default=false()))
+    deleted_at: str | None = key(nullable=True)
 
 
 class Runs(SQLModel, table=True):
     """Each row is one turn of a thread and its execution, unique by (namespace, id).
 
     At most one run of a thread is running: a partial unique index says so, and a claim is nothing but an
-    insert that this index lets through. `previous_run_id` makes the runs of a thread a tree and never
-    changes; neither do thread and creation time. `status` changes only by updates that name the status
-    they expect.
+    insert that this index lets through. `previous_run_id` makes the runs of a conversation a tree and never
+    changes; neither do thread and creation time. `branch_after_entry` is the last entry of the previous run
+    that stands on this one's branch, `branch_after_seq` its number; both are NULL where all of it does.
+    `resumed_by` is set once, on a paused run. `status` changes only by updates that name the status they
+    expect.
     """
 
     __table_args__ = (
@@ -129,6 +136,10 @@ class Runs(SQLModel, table=True):
     digest: str | None = key(nullable=True)
     created_at: str = key()
     ended_at: str | None = key(nullable=True)
+    branch_after_entry: str | None = key(nullable=True)
+    branch_after_seq: int | None = Field(sa_column=Column(SEQ, nullable=True))
+    resumed_by: str | None = key(nullable=True)
+    result: Any = json_text()
 
 
 class Entries(SQLModel, table=True):
@@ -136,7 +147,8 @@ class Entries(SQLModel, table=True):
 
     `seq` is the order within a run. `body` is the message's own JSON, as text. `shown` tells whether a
     reader may see it. `wire` is its rendering for clients of version `renderer`, where one was made.
-    `created_at` is in nanoseconds since 1970; NULL where the time is not known.
+    `created_at` is in nanoseconds since 1970; NULL where the time is not known. `covers` is the last message
+    that a summary covers.
     """
 
     __table_args__ = (
@@ -160,6 +172,7 @@ class Entries(SQLModel, table=True):
     body: str = words()
     wire: str | None = words(nullable=True)
     renderer: int | None = Field(sa_column=Column(Integer, nullable=True))
+    covers: str | None = key(nullable=True)
 
 
 metadata = SQLModel.metadata
@@ -180,6 +193,7 @@ Index(
 )
 Index("ix_threads_group", threads.c.namespace, threads.c.group_id, *_newest_first)
 Index("ix_threads_parent", threads.c.namespace, threads.c.parent_thread_id, *_newest_first)
+Index("ix_threads_conversation", threads.c.namespace, threads.c.conversation_id)
 # Led by the thread: without statistics PostgreSQL may take any index that begins with the namespace for as
 # good as the key itself, and read all runs of a namespace to find one.
 Index("ix_runs_thread", runs.c.thread_id, runs.c.namespace, runs.c.seq)
@@ -193,3 +207,11 @@ Index(
 )
 Index("ix_entries_run", entries.c.namespace, entries.c.run_id, entries.c.seq)
 Index("ix_entries_entry", entries.c.namespace, entries.c.thread_id, entries.c.entry_id)
+Index(
+    "ix_entries_summary",
+    entries.c.namespace,
+    entries.c.run_id,
+    entries.c.seq,
+    sqlite_where=text("covers IS NOT NULL"),
+    postgresql_where=text("covers IS NOT NULL"),
+)

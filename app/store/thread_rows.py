@@ -2,13 +2,15 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, case, func, null, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, func, null, select, true, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from app.clock import Instant, format_millis
+from app.errors import Conflict
 from app.store.adapter import DEFAULT_GROUP, ThreadAttributes
-from app.store.lineage import count_shown, walk
-from app.store.records import THIS_THREAD
+from app.store.branch_entries import count_shown
+from app.store.lineage import Stretch, is_whole_on_branch, walk
+from app.store.records import NOT_DELETED, THIS_THREAD
 from app.store.tables import KEY, threads
 
 _at = bindparam("at", type_=KEY)
@@ -25,6 +27,26 @@ _MAKE = {
     "postgresql": postgresql.insert(threads).on_conflict_do_nothing(),
 }
 _HOLD = select(threads.c.head_run_id).where(THIS_THREAD).with_for_update()
+_DELETED = select(threads.c.id).where(
+    threads.c.namespace == bindparam("ns"), threads.c.id == bindparam("thread"), ~NOT_DELETED
+)
+_CONVERSATION_OF = (
+    select(threads.c.conversation_id)
+    .where(threads.c.namespace == bindparam("ns"), threads.c.id == bindparam("thread"))
+    .scalar_subquery()
+)
+_all = threads.alias("other")
+_TOGETHER = (
+    select(_all.c.id, _all.c.head_run_id, _all.c.deleted_at)
+    .where(_all.c.namespace == bindparam("ns"), _all.c.conversation_id == _CONVERSATION_OF)
+    .order_by(_all.c.id)
+)
+_HOLD_TOGETHER = _TOGETHER.with_for_update(of=_all)
+_SHARE = (
+    update(threads)
+    .where(threads.c.namespace == bindparam("ns"), threads.c.id.in_(bindparam("ids", expanding=True)))
+    .values(shared=true())
+)
 _TOUCH = update(threads).where(THIS_THREAD).values(_TOUCHED)
 _MOVE_HEAD = (
     update(threads)
@@ -32,9 +54,8 @@ _MOVE_HEAD = (
     .values({**_LED, "run_count": threads.c.run_count + 1, "message_count": _GROWN})
 )
 _BRANCH_HEAD = update(threads).where(THIS_THREAD).values(_LED)
-_GROW = (
-    update(threads).where(THIS_THREAD, threads.c.head_run_id == bindparam("run")).values(message_count=_GROWN)
-)
+_ADD = update(threads).where(THIS_THREAD).values(message_count=_GROWN)
+_GROW = _ADD.where(threads.c.head_run_id == bindparam("run")).returning(threads.c.shared)
 _RECOUNT = (
     update(threads)
     .where(THIS_THREAD)
@@ -75,11 +96,13 @@ def hold_or_make_thread(
     connection: Connection, ns: str, thread_id: str, thread: ThreadAttributes
 ) -> str | None:
     """Holds the thread and returns its head; makes it where it does not exist. Looks again where somebody
-    else makes it, or deletes it, in between."""
+    else makes it, or deletes it, in between. Conflict if only its tombstone is there."""
     while True:
         found, head = hold_thread(connection, ns, thread_id)
         if found or make_thread(connection, ns, thread_id, thread):
             return head
+        if connection.execute(_DELETED, {"ns": ns, "thread": thread_id}).scalar() is not None:
+            raise Conflict(f"Thread {thread_id} was deleted; its id cannot be used again.", field="threadId")
 
 
 def move_head(
@@ -101,19 +124,43 @@ def move_head(
 def branch_head(
     connection: Connection, ns: str, thread_id: str, run_id: str, *, at: Instant, title: str | None
 ) -> None:
-    """Makes a run that follows an earlier one the new head, and counts its branch anew."""
+    """Makes a run the new head that begins a branch, and counts that anew."""
     place = {"ns": ns, "thread": thread_id, "run": run_id}
     connection.execute(_BRANCH_HEAD, {**place, "at": format_millis(at), "words": title})
     count_branch(connection, ns, thread_id)
 
 
 def grow(connection: Connection, ns: str, thread_id: str, run_id: str, shown: int) -> None:
-    """Counts messages that were added to a run."""
+    """Counts messages that were added to a run of the thread, in every thread on whose branch it stands.
+
+    One that was forked meanwhile is not missed: the thread's own row, which a fork holds, tells of it.
+    """
     if shown == 0:
         return
-    place = {"ns": ns, "thread": thread_id, "run": run_id}
-    if connection.execute(_GROW, {**place, "shown": shown}).rowcount == 0:
-        count_branch(connection, ns, thread_id)
+    grown = connection.execute(_GROW, {"ns": ns, "thread": thread_id, "run": run_id, "shown": shown}).first()
+    if grown is not None and not grown.shared:
+        return
+    for other in hold_conversation(connection, ns, thread_id):
+        if other.id == thread_id and grown is not None:
+            continue
+        head = None if other.deleted_at is not None else other.head_run_id
+        if head is not None and is_whole_on_branch(connection, ns, head, run_id):
+            connection.execute(_ADD, {"ns": ns, "thread": other.id, "shown": shown})
+
+
+def conversation_of(connection: Connection, ns: str, thread_id: str) -> list[Any]:
+    """The threads of the thread's conversation, tombstones and itself included: id, head, deletion."""
+    return list(connection.execute(_TOGETHER, {"ns": ns, "thread": thread_id}))
+
+
+def hold_conversation(connection: Connection, ns: str, thread_id: str) -> list[Any]:
+    """What `conversation_of` gives, held until the transaction ends."""
+    return list(connection.execute(_HOLD_TOGETHER, {"ns": ns, "thread": thread_id}))
+
+
+def mark_shared(connection: Connection, ns: str, *thread_ids: str) -> None:
+    """Notes that runs of one of these threads stand on a branch of another."""
+    connection.execute(_SHARE, {"ns": ns, "ids": thread_ids})
 
 
 def touch(connection: Connection, ns: str, thread_id: str, at: Instant, title: str | None = None) -> None:
@@ -125,6 +172,6 @@ def count_branch(connection: Connection, ns: str, thread_id: str) -> None:
     """Counts the runs and messages of the head's branch from what is stored. The thread is held first, so
     that no head is moved between counting and writing the count."""
     _, head = hold_thread(connection, ns, thread_id)
-    branch = walk(connection, ns, head)
+    branch = walk(connection, ns, None if head is None else Stretch(head))
     counts = {"runs": len(branch), "messages": count_shown(connection, ns, branch)}
     connection.execute(_RECOUNT, {"ns": ns, "thread": thread_id, **counts})

@@ -1,55 +1,20 @@
-"""Threads: making, listing, changing and deleting them, and what stands at their heads."""
+"""Threads: making, listing and changing them."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, tuple_, update
 
 from app.clock import Instant, format_millis
-from app.errors import Conflict, ThreadBusy
-from app.store.adapter import (
-    HeadRecord,
-    Keep,
-    ThreadAttributes,
-    ThreadPage,
-    ThreadPatch,
-    ThreadQuery,
-    ThreadRecord,
-)
+from app.errors import Conflict
+from app.store.adapter import Keep, ThreadAttributes, ThreadPage, ThreadPatch, ThreadQuery, ThreadRecord
 from app.store.cursors import check_limit, read_thread_cursor, write_thread_cursor
 from app.store.database import SqlPart
-from app.store.lineage import BATCH, batches, walk
-from app.store.records import (
-    IS_RUNNING,
-    OF_THREAD,
-    RUNS,
-    THIS_RUN,
-    THIS_THREAD,
-    THREADS,
-    read_run,
-    read_thread,
-)
-from app.store.tables import entries, runs, threads
-from app.store.thread_rows import hold_thread, make_thread
+from app.store.records import THIS_THREAD, THREADS, read_thread
+from app.store.tables import threads
+from app.store.thread_rows import make_thread
 
 _THREAD = THREADS.where(THIS_THREAD)
-_RUN = RUNS.where(THIS_RUN)
-_RUNNING = select(runs.c.id).where(OF_THREAD, IS_RUNNING)
-_PLACES = select(entries.c.entry_id, entries.c.run_id).where(
-    entries.c.namespace == bindparam("ns"),
-    entries.c.thread_id == bindparam("thread"),
-    entries.c.entry_id.in_(bindparam("asked", expanding=True)),
-)
-_CHILDREN = (
-    select(threads.c.id)
-    .where(
-        threads.c.namespace == bindparam("ns"),
-        threads.c.parent_thread_id == bindparam("thread"),
-        threads.c.hidden,
-    )
-    .with_for_update()
-)
 
 
 class Threads(SqlPart):
@@ -74,12 +39,6 @@ class Threads(SqlPart):
         self, namespace: str, thread_id: str, patch: ThreadPatch, at: Instant
     ) -> ThreadRecord | None:
         return await self._database.write(partial(_patch, ns=namespace, thread_id=thread_id, patch=patch))
-
-    async def delete_thread(self, namespace: str, thread_id: str) -> bool:
-        return await self._database.write(partial(_delete, ns=namespace, thread_id=thread_id))
-
-    async def head(self, namespace: str, thread_id: str, entry_ids: Sequence[str]) -> HeadRecord:
-        return await self._database.read(partial(_head, ns=namespace, thread_id=thread_id, asked=entry_ids))
 
 
 def _create(
@@ -136,70 +95,3 @@ def _patch(connection: Connection, ns: str, thread_id: str, patch: ThreadPatch) 
     if values:
         connection.execute(update(threads).where(THIS_THREAD).values(values), {"ns": ns, "thread": thread_id})
     return _get(connection, ns, thread_id)
-
-
-def _delete(connection: Connection, ns: str, thread_id: str) -> bool:
-    """Holds every thread before it looks for live runs, so that none begins in between."""
-    family = _family(connection, ns, thread_id)
-    for member in family:
-        live = connection.execute(_RUNNING, {"ns": ns, "thread": member}).scalar()
-        if live is not None:
-            raise ThreadBusy(member, live)
-    for batch in batches(family):
-        for table in (entries, runs):
-            connection.execute(delete(table).where(table.c.namespace == ns, table.c.thread_id.in_(batch)))
-        connection.execute(delete(threads).where(threads.c.namespace == ns, threads.c.id.in_(batch)))
-    return bool(family)
-
-
-def _family(connection: Connection, ns: str, thread_id: str) -> list[str]:
-    """The thread and the hidden ones below it, each held; empty for an unknown thread."""
-    found, _ = hold_thread(connection, ns, thread_id)
-    if not found:
-        return []
-    family = [thread_id]
-    for parent in family:  # grows as it goes
-        children = connection.execute(_CHILDREN, {"ns": ns, "thread": parent}).scalars().all()
-        family += [child for child in children if child not in family]
-    return family
-
-
-def _head(connection: Connection, ns: str, thread_id: str, asked: Sequence[str]) -> HeadRecord:
-    thread = _get(connection, ns, thread_id)
-    if thread is None or thread.head_run_id is None:
-        return HeadRecord(thread, None)
-    head = read_run(connection.execute(_RUN, {"ns": ns, "run": thread.head_run_id}).one())
-    return HeadRecord(thread, head, _known(connection, ns, thread_id, head.id, asked))
-
-
-def _known(
-    connection: Connection, ns: str, thread_id: str, head_run_id: str, asked: Sequence[str]
-) -> dict[str, str]:
-    """Where the asked entries stand on the head's branch; an entry in several of its runs, in the newest.
-
-    The branch is followed only as far back as it takes to place all that the thread holds.
-    """
-    places = _places(connection, ns, thread_id, asked)
-    open_ids = set(places)
-    known: dict[str, str] = {}
-    run_id: str | None = head_run_id
-    while run_id is not None and open_ids:
-        chain = walk(connection, ns, run_id, BATCH + 1)
-        depth = {passed: at for at, passed in enumerate(chain[:BATCH])}
-        for entry_id in list(open_ids):
-            on_branch = [place for place in places[entry_id] if place in depth]
-            if on_branch:
-                known[entry_id] = min(on_branch, key=depth.__getitem__)
-                open_ids.discard(entry_id)
-        run_id = chain[BATCH] if len(chain) > BATCH else None
-    return known
-
-
-def _places(connection: Connection, ns: str, thread_id: str, asked: Sequence[str]) -> dict[str, list[str]]:
-    """The runs of the thread, on any branch, that hold each of the asked entries."""
-    places: dict[str, list[str]] = {}
-    for lot in batches(asked):
-        place = {"ns": ns, "thread": thread_id, "asked": lot}
-        for entry_id, run_id in connection.execute(_PLACES, place):
-            places.setdefault(entry_id, []).append(run_id)
-    return places

@@ -1,30 +1,35 @@
 """What was said, turn by turn, whole or in pages."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
 
-from app.conversation.entries import StoredEntry
 from app.conversation.outcomes import RunStatus
 from app.errors import InvalidInput
 from app.store.adapter import EntryRow, RunRecord, TranscriptPage, TurnRow
 from app.store.bodies import CONTENT, read_entry, size_of
+from app.store.branch_entries import rows_of
 from app.store.cursors import check_limit
 from app.store.database import SqlPart, Unread
-from app.store.lineage import OF_RUNS, batches, end_of_branch, head_of, require_run, walk
-from app.store.records import RUNS, THIS_RUN, read_run, read_time
+from app.store.lineage import (
+    Stretch,
+    batches,
+    end_of_branch,
+    head_of,
+    require_run,
+    walk,
+)
+from app.store.records import IS_OF_THREAD, RUNS, THIS_RUN, read_run, read_time
 from app.store.tables import entries, runs
 
-_PREVIOUS = select(runs.c.thread_id, runs.c.previous_run_id).where(THIS_RUN)
+_BEFORE = select(runs.c.previous_run_id, runs.c.branch_after_seq).where(THIS_RUN, IS_OF_THREAD)
 _RUN = RUNS.where(THIS_RUN)
 _TURNS = select(runs.c.id, runs.c.previous_run_id, runs.c.status, runs.c.created_at, runs.c.meta).where(
     runs.c.namespace == bindparam("ns"), runs.c.id.in_(bindparam("runs", expanding=True))
 )
-_ENTRIES = select(entries.c.run_id, *CONTENT).where(OF_RUNS).order_by(entries.c.run_id, entries.c.seq)
 _RUN_ENTRIES = (
     select(entries.c.seq, entries.c.run_id, *CONTENT)
     .where(entries.c.namespace == bindparam("ns"), entries.c.run_id == bindparam("run"))
@@ -56,9 +61,7 @@ class Transcripts(SqlPart):
     ) -> TranscriptPage:
         check_limit(limit)
         return await self._read_parsed(
-            partial(
-                _page, ns=namespace, thread_id=thread_id, limit=limit, before=before_run_id, run_id=run_id
-            )
+            partial(_page, ns=namespace, thread_id=thread_id, limit=limit, place=before_run_id, run_id=run_id)
         )
 
     async def run_entries(self, namespace: str, run_id: str) -> Sequence[EntryRow]:
@@ -72,32 +75,32 @@ def _transcript(connection: Connection, ns: str, thread_id: str, run_id: str | N
 
 
 def _page(
-    connection: Connection, ns: str, thread_id: str, limit: int, before: str | None, run_id: str | None
+    connection: Connection, ns: str, thread_id: str, limit: int, place: str | None, run_id: str | None
 ) -> Unread[TranscriptPage]:
     """Walks from the cursor and not from the head, one run further than it shows."""
     head = head_of(connection, ns, thread_id)
     start = head if run_id is None else require_run(connection, ns, thread_id, run_id)
-    if before is not None:
-        start = _previous(connection, ns, thread_id, before)
+    if place is not None:
+        start = _before(connection, ns, thread_id, place)
     found = walk(connection, ns, start, limit + 1)
     shown = found[:limit]
     fetched = _fetch(connection, ns, shown[::-1])
-    following = shown[-1] if len(found) > limit else None
+    following = shown[-1].run_id if len(found) > limit else None
     latest = _run(connection, ns, head)
     return Unread(fetched.size, lambda: TranscriptPage(fetched.turns(), following, latest))
 
 
-def _previous(connection: Connection, ns: str, thread_id: str, run_id: str) -> str | None:
-    row = connection.execute(_PREVIOUS, {"ns": ns, "run": run_id}).first()
-    if row is None or row.thread_id != thread_id:
+def _before(connection: Connection, ns: str, thread_id: str, run_id: str) -> Stretch | None:
+    row = connection.execute(_BEFORE, {"ns": ns, "thread": thread_id, "run": run_id}).first()
+    if row is None:
         raise InvalidInput(f"before_run_id is no run of thread {thread_id}.", field="before_run_id")
-    return row.previous_run_id
+    return None if row.previous_run_id is None else Stretch(row.previous_run_id, row.branch_after_seq)
 
 
-def _run(connection: Connection, ns: str, run_id: str | None) -> RunRecord | None:
-    if run_id is None:
+def _run(connection: Connection, ns: str, head: Stretch | None) -> RunRecord | None:
+    if head is None:
         return None
-    return read_run(connection.execute(_RUN, {"ns": ns, "run": run_id}).one())
+    return read_run(connection.execute(_RUN, {"ns": ns, "run": head.run_id}).one())
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,39 +108,34 @@ class _Fetched:
     """The rows of some runs, in the order they are wanted, and of their entries."""
 
     runs: list[Any]
-    entries: list[Any]
+    said: Mapping[str, Sequence[Any]]
 
     @property
     def size(self) -> int:
-        return size_of(self.entries)
+        return sum(size_of(rows) for rows in self.said.values())
 
     def turns(self) -> list[TurnRow]:
-        said: defaultdict[str, list[StoredEntry]] = defaultdict(list)
-        for row in self.entries:
-            said[row.run_id].append(read_entry(row))
-        return [_turn(row, said.get(row.id, [])) for row in self.runs]
+        return [_turn(row, self.said.get(row.id, ())) for row in self.runs]
 
 
-def _fetch(connection: Connection, ns: str, run_ids: Sequence[str]) -> _Fetched:
+def _fetch(connection: Connection, ns: str, branch: Sequence[Stretch]) -> _Fetched:
     """The rows of these runs, in this order."""
     found: dict[str, Any] = {}
-    said: list[Any] = []
+    run_ids = [stretch.run_id for stretch in branch]
     for lot in batches(run_ids):
-        place = {"ns": ns, "runs": lot}
-        said.extend(connection.execute(_ENTRIES, place))
-        for row in connection.execute(_TURNS, place):
+        for row in connection.execute(_TURNS, {"ns": ns, "runs": lot}):
             found[row.id] = row
-    return _Fetched([found[run_id] for run_id in run_ids], said)
+    return _Fetched([found[run_id] for run_id in run_ids], rows_of(connection, ns, branch))
 
 
-def _turn(row: Any, said: Sequence[StoredEntry]) -> TurnRow:
+def _turn(row: Any, said: Sequence[Any]) -> TurnRow:
     return TurnRow(
         run_id=row.id,
         previous_run_id=row.previous_run_id,
         status=RunStatus(row.status),
         created_at=read_time(row.created_at),
         meta=row.meta,
-        entries=said,
+        entries=[read_entry(entry) for entry in said],
     )
 
 

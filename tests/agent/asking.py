@@ -29,18 +29,22 @@ def get_time(tz: str = "UTC") -> str:
     return f"noon in {tz}"
 
 
-@asynccontextmanager
-async def model_at(address: str, spec: str) -> AsyncGenerator[ProviderModel]:
-    """A model of that address, closed at the end."""
-    made = make_model(
-        spec,
-        ProviderKeys(
-            openai_api_key=KEY,
-            openai_base_url=f"{address}/v1",
-            anthropic_api_key=KEY,
-            anthropic_base_url=address,
-        ),
+def keys_for(address: str) -> ProviderKeys:
+    """Keys, and every provider at that address."""
+    return ProviderKeys(
+        openai_api_key=KEY,
+        openai_base_url=f"{address}/v1",
+        anthropic_api_key=KEY,
+        anthropic_base_url=address,
     )
+
+
+@asynccontextmanager
+async def model_at(
+    address: str, spec: str, *, server_tools: Sequence[str] = ()
+) -> AsyncGenerator[ProviderModel]:
+    """A model of that address, closed at the end."""
+    made = make_model(spec, keys_for(address), server_tools=server_tools)
     assert isinstance(made, ProviderModel)
     try:
         yield made

@@ -17,6 +17,8 @@ from tests.agent.recordings import chat
 from tests.agent.replay import Recording, provider
 from tests.agent.running import bounded, check, collect, context, end_of, kept, texts
 
+pytestmark = pytest.mark.requirement("INT-01")
+
 
 def public_words(asked: Asked) -> str:
     assert asked.end.error is not None

@@ -9,7 +9,8 @@ import pytest
 from app.agent.agent import Agent
 from app.agent.events import AgentEvent, TextDelta
 from app.agent.limits import Limits
-from app.agent.loop import Loop, Mind
+from app.agent.loop import Loop
+from app.agent.mind import Mind
 from app.agent.models.base import CallPiece, Finished, ModelError, ModelEvent, ServerCall, TextPiece
 from app.agent.models.scripted import CUT, Reply, ScriptedModel
 from app.agent.prompt import Prompt

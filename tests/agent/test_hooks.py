@@ -10,7 +10,7 @@ import pytest
 
 from app.agent.agent import Agent
 from app.agent.context import StopSignal
-from app.agent.events import AgentEvent, Appended, MessageDone, RunDone, ToolDone
+from app.agent.events import AgentEvent, Appended, MessageDone, ToolDone
 from app.agent.hooks import AfterTurn, BeforeCall, BeforeStop
 from app.agent.limits import Limits
 from app.agent.models.base import CallPiece, Finished, ModelError
@@ -262,7 +262,8 @@ async def test_a_message_is_called_the_last_only_if_no_hook_can_follow() -> None
         return [event.last for event in told if isinstance(event, MessageDone)]
 
     assert await last() == [True]
-    assert await last(before_call=nothing) == [True]
+    assert await last(before_call=nothing, before_model=nothing, after_tool=nothing) == [True]
+    assert await last(after_model=nothing) == [False]
     assert await last(after_turn=nothing) == [False]
     assert await last(before_stop=[nothing]) == [False]
 
@@ -390,10 +391,10 @@ async def test_a_hook_that_blocks_a_thread_holds_up_no_other_run() -> None:
     one, other = await asyncio.gather(answer(stuck, "go"), answer(free, "go"))
     release.set()
     assert end_of(one).reason is EndReason.INTERNAL_ERROR
-    assert isinstance(other[-1], RunDone)
     assert end_of(other).reason is EndReason.DONE
 
 
-def test_what_is_no_function_is_refused_when_the_agent_is_made() -> None:
-    with pytest.raises(TypeError, match="before_call"):
-        Agent("bot", before_call=cast(Any, ["text"]))
+@pytest.mark.parametrize("kind", ["before_call", "before_model", "after_tool"])
+def test_what_is_no_function_is_refused_when_the_agent_is_made(kind: str) -> None:
+    with pytest.raises(TypeError, match=kind):
+        Agent("bot", **cast(Any, {kind: ["text"]}))

@@ -14,6 +14,8 @@ from tests.agent.running import texts
 
 SPEC = "anthropic:claude-a"
 
+pytestmark = pytest.mark.requirement("INT-01")
+
 
 async def test_the_request_is_one_message_with_the_key_in_a_header() -> None:
     asked = await ask(messages.SUNNY, spec=SPEC)
@@ -68,3 +70,17 @@ async def test_signed_and_sealed_reasoning_goes_back_as_it_came_and_in_order() -
         {"type": "tool_use", "id": "toolu_g", "name": "get_weather", "input": {"city": "Basel"}},
     ]
     assert answered["content"][0]["type"] == "tool_result"
+
+
+@pytest.mark.requirement("MSG-15")
+async def test_a_signature_that_comes_in_pieces_goes_back_whole() -> None:
+    asked = await ask(messages.SIGNED_IN_PIECES, messages.SUNNY, spec=SPEC)
+    assert [block.signature for block in asked.first.content if isinstance(block, Thinking)] == [
+        messages.SIGNATURE,
+        messages.SIGNATURE,
+    ]
+    sent = asked.server.requests[1]["messages"][1]["content"]
+    assert sent[:2] == [
+        {"type": "thinking", "thinking": "First.", "signature": messages.SIGNATURE},
+        {"type": "thinking", "thinking": "Second.", "signature": messages.SIGNATURE},
+    ]

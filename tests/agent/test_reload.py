@@ -16,7 +16,7 @@ from app.conversation.messages import (
     user_message,
 )
 from tests.agent.asking import get_time, get_weather, model_at
-from tests.agent.recordings import chat, messages
+from tests.agent.recordings import chat, messages, server_tools
 from tests.agent.replay import Provider, Recording, provider
 from tests.agent.running import collect
 
@@ -32,10 +32,15 @@ def agent(model: ProviderModel, history: list[Message]) -> Agent:
     return Agent("bot", model=model, instructions="Be good.", tools=[get_weather, get_time], history=history)
 
 
+def tools_of(spec: str) -> tuple[str, ...]:
+    """The tools that the provider itself runs, where these recordings have some."""
+    return ("web_search", "code_execution") if "opus" in spec or "gpt" in spec else ()
+
+
 async def same_request(server: Provider, spec: str, history: list[Message]) -> bytes:
     """Asks on, once with this history and once with the reloaded one."""
     asked = user_message("and now?")
-    async with model_at(server.address, spec) as model:
+    async with model_at(server.address, spec, server_tools=tools_of(spec)) as model:
         await collect(agent(model, history).run(asked))
         await collect(agent(model, reloaded(history)).run(asked))
     before, after = server.bodies[-2:]
@@ -53,11 +58,19 @@ async def same_request(server: Provider, spec: str, history: list[Message]) -> b
         ("openai:model-a", [chat.NUL, chat.ERROR_IN_THE_MIDDLE, chat.FINE]),
         ("openai:model-a", [chat.NO_IDS, chat.CUT, chat.FINE]),
         ("anthropic:claude-a", [messages.SIGNED, messages.SUNNY]),
+        ("anthropic:claude-a", [messages.SIGNED_IN_PIECES, messages.SUNNY]),
+        ("anthropic:claude-opus-4-8", [server_tools.SEARCHED, messages.SIGNED, messages.SUNNY]),
+        ("anthropic:claude-opus-4-8", [server_tools.RAN_CODE, messages.SUNNY]),
+        ("openai-responses:gpt-5", [server_tools.RESPONSE_WITH_ALL, server_tools.RESPONSE_FINE]),
+        ("openai-responses:gpt-4.1", [server_tools.RESPONSE_WITH_ALL, server_tools.RESPONSE_FINE]),
         ("anthropic:claude-a", [messages.NO_ARGUMENTS, messages.OVERLOADED, messages.SUNNY]),
     ],
 )
 async def test_a_conversation_that_was_had_is_sent_alike(spec: str, recordings: list[Recording]) -> None:
-    async with provider(*recordings) as server, model_at(server.address, spec) as model:
+    async with (
+        provider(*recordings) as server,
+        model_at(server.address, spec, server_tools=tools_of(spec)) as model,
+    ):
         first = agent(model, [])
         await collect(first.run("hi"))
         await collect(first.run("weather?"))

@@ -18,6 +18,7 @@ _OPENS = {
     "REASONING_MESSAGE_START": ("reasoning", "messageId"),
     "TOOL_CALL_START": ("call", "toolCallId"),
     "STEP_STARTED": ("step", "stepName"),
+    "SUBAGENT_STARTED": ("subagent", "subagentRunId"),
 }
 _GOES_ON = {
     "TEXT_MESSAGE_CONTENT": ("text", "messageId"),
@@ -30,10 +31,13 @@ _CLOSES = {
     "REASONING_MESSAGE_END": ("reasoning", "messageId"),
     "TOOL_CALL_END": ("call", "toolCallId"),
     "STEP_FINISHED": ("step", "stepName"),
+    "SUBAGENT_FINISHED": ("subagent", "subagentRunId"),
+    "SUBAGENT_ERROR": ("subagent", "subagentRunId"),
 }
 TERMINAL = frozenset({"RUN_FINISHED", "RUN_ERROR"})
-_OPEN = frozenset({"metadata", "snapshot", "value"})
-"""Members that hold anything, null included; but `metadata` itself is an object."""
+_OPEN = frozenset({"metadata", "snapshot", "value", "result", "responseSchema"})
+"""Members that hold anything, null included; but `metadata` is an object itself, and no `result` is null."""
+_NOT_NULL = frozenset({"metadata", "result"})
 
 
 def told(frames: Iterable[Frame], *, legacy: bool = False) -> list[Told]:
@@ -48,15 +52,21 @@ def check_order(events: Sequence[Told]) -> None:
     assert [event["type"] for event in events if event["type"] in TERMINAL] == [events[-1]["type"]]
     assert sum(event["type"] == "RUN_STARTED" for event in events) == 1
     is_open: set[tuple[str, str]] = set()
+    agents: set[str] = set()
     for event in events:
         kind = event["type"]
         if kind in _OPENS:
             thing = _thing(_OPENS[kind], event)
             assert thing not in is_open, f"{thing} is opened twice"
             is_open.add(thing)
+            if kind == "SUBAGENT_STARTED":
+                assert thing[1] not in agents, f"{thing} comes again"
+                agents.add(thing[1])
         elif kind in _GOES_ON:
             assert _thing(_GOES_ON[kind], event) in is_open, f"{event} goes on with nothing"
             assert event["delta"]
+        elif kind == "MESSAGES_SNAPSHOT":
+            assert not is_open, f"{is_open} would lose what is still to come"
         elif kind in _CLOSES:
             thing = _thing(_CLOSES[kind], event)
             assert thing in is_open, f"{thing} is closed without being open"
@@ -80,8 +90,9 @@ def _thing(spec: tuple[str, str], event: Told) -> tuple[str, str]:
 def _no_nulls(value: Any) -> None:
     if isinstance(value, dict):
         for key, member in value.items():  # pyright: ignore[reportUnknownVariableType]
-            assert member is not None or key in _OPEN - {"metadata"}, f"{key} is null"
-            if key not in _OPEN:
+            assert member is not None or key in _OPEN - _NOT_NULL, f"{key} is null"
+            # The content of an activity is an object of the application's.
+            if key not in _OPEN and not (key == "content" and isinstance(member, dict)):
                 _no_nulls(member)
     elif isinstance(value, list):
         for member in value:  # pyright: ignore[reportUnknownVariableType]

@@ -3,6 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from jsonpatch import (  # pyright: ignore[reportMissingTypeStubs]
+    JsonPatch,
+    JsonPatchException,
+    JsonPointerException,
+)
+
 Held = dict[str, Any]
 
 
@@ -43,6 +49,32 @@ class Client:
     def _state_snapshot(self, event: dict[str, Any]) -> None:
         self.state = event["snapshot"]
 
+    def _state_delta(self, event: dict[str, Any]) -> None:
+        """All of the operations or none."""
+        try:
+            self.state = JsonPatch(event["delta"]).apply(self.state)  # pyright: ignore[reportUnknownMemberType]
+        except (JsonPatchException, JsonPointerException):
+            return
+
+    def _activity_snapshot(self, event: dict[str, Any]) -> None:
+        members = {"activityType": event["activityType"], "content": event["content"]}
+        held = self._open(event["messageId"], "activity", **members)
+        if held["role"] == "activity":
+            held.update(members)
+            self._merge(event)
+
+    def _messages_snapshot(self, event: dict[str, Any]) -> None:
+        """What is held keeps its place; what the snapshot lacks goes, and what is new comes last."""
+        told = {message["id"]: dict(message) for message in event["messages"]}
+        assert len(told) == len(event["messages"]), "an id occurs twice"
+        roles = {message["role"] for message in event["messages"]}
+        kept = [
+            told.pop(held["id"], held)
+            for held in self.messages
+            if held["id"] in told or (held["role"] in ("activity", "reasoning") and held["role"] not in roles)
+        ]
+        self.messages[:] = [*kept, *told.values()]
+
     def _text_message_start(self, event: dict[str, Any]) -> None:
         name = {"name": event["name"]} if "name" in event else {}
         self._open(event["messageId"], event.get("role", "assistant"), content="", **name)
@@ -55,6 +87,8 @@ class Client:
     def _text_message_content(self, event: dict[str, Any]) -> None:
         held = self._find(event["messageId"])
         assert held is not None
+        if held["role"] == "activity":
+            return
         before = held.get("content", "")
         held["content"] = (before if isinstance(before, str) else "") + event["delta"]
         self._merge(event)
@@ -67,7 +101,8 @@ class Client:
     _reasoning_message_end = _text_message_end
 
     def _reasoning_encrypted_value(self, event: dict[str, Any]) -> None:
-        held = self._find(event["entityId"])
+        find = self._call if event["subtype"] == "tool-call" else self._find
+        held = find(event["entityId"])
         assert held is not None
         held["encryptedValue"] = event["encryptedValue"]
 

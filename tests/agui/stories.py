@@ -10,7 +10,9 @@ from app.agent.events import (
     Appended,
     MessageDone,
     RunDone,
+    RunEvent,
     RunOpened,
+    Snapshot,
     StepEnded,
     StepStarted,
     TextDelta,
@@ -22,7 +24,7 @@ from app.agent.events import (
     ToolCallStarted,
     ToolDone,
 )
-from app.agui.hydrate import WireRenderer
+from app.agui.hydrate import WireRenderer, hydrate
 from app.conversation.blocks import (
     Block,
     DataSource,
@@ -35,41 +37,50 @@ from app.conversation.blocks import (
     ToolCall,
     UrlSource,
 )
-from app.conversation.entries import CustomEntry, MessageEntry, StoredEntry, TransientEntry
+from app.conversation.entries import MessageEntry, StoredEntry, TransientEntry
 from app.conversation.messages import (
     Injected,
     Message,
     StopReason,
-    Usage,
     assistant_message,
     tool_result_message,
     user_message,
 )
-from app.conversation.outcomes import EndReason, RunEnd
+from app.conversation.outcomes import CALLS_LEFT_OPEN, EndReason, RunEnd, RunStatus
 from app.store.adapter import WireRow
+from tests.agui.beside import State, custom_entries, doings, instants, run_ends, unruly_doings, values, words
 
 AGENT = "assistant"
-
-words = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), min_size=1, max_size=8)
-instants = st.none() | st.integers(0, 2**61)
-ends = st.sampled_from(EndReason).map(
-    lambda reason: RunEnd(
-        reason, RunEnd.by(reason).error, (("openai", "gpt", Usage(input_tokens=3)), (None, None, Usage()))
-    )
-)
 
 
 @dataclass
 class Story:
-    """A run as it is told live and as it is kept."""
+    """A run as it is told live and as it is kept. `before` is what the thread held already, `state` the
+    shared state at the end."""
 
     opened: RunOpened
+    before: list[StoredEntry] = field(default_factory=list[StoredEntry])
     events: list[AgentEvent] = field(default_factory=list[AgentEvent])
     stored: list[StoredEntry] = field(default_factory=list[StoredEntry])
+    state: State = field(default_factory=lambda: State({"n": None}))
     end: RunEnd = field(default_factory=lambda: RunEnd.by(EndReason.DONE))
 
     def rows(self) -> list[WireRow]:
+        """Of the run alone."""
         return wire_rows(self.stored)
+
+    def thread(self) -> list[WireRow]:
+        """Of all that the thread holds."""
+        return wire_rows([*self.before, *self.stored])
+
+    def told(self) -> list[RunEvent]:
+        """All of it, as the server tells it."""
+        events: list[RunEvent] = [self.opened, *self.events]
+        if self.end.status is RunStatus.PAUSED:
+            rows = self.thread()
+            messages = hydrate(rows, legacy=False), hydrate(rows, legacy=True)
+            events.append(Snapshot(self.state.value, *messages))
+        return [*events, RunDone(self.end)]
 
 
 def wire_rows(entries: Sequence[StoredEntry]) -> list[WireRow]:
@@ -94,7 +105,7 @@ def media() -> st.SearchStrategy[Image]:
 
 @st.composite
 def user_messages(draw: st.DrawFn, id: str, *, parts: bool = True) -> Message:
-    content: list[Block] = [Text(text=draw(words))]
+    content: list[Block] = [Text(text=draw(words), id=draw(st.none() | words), metadata=draw(values))]
     as_parts = parts and draw(st.booleans())
     if as_parts:
         content += draw(st.lists(media(), max_size=2))
@@ -153,8 +164,14 @@ def _call(draw: st.DrawFn, message_id: str, id: str, *, server: bool) -> tuple[l
     told: list[AgentEvent] = [ToolCallStarted(message_id, id, "look")]
     told += [ToolCallDelta(id, piece) for piece in pieces]
     outputs = [ServerToolOutput(content={"a": [1]}), ServerToolOutput(content="found", is_error=True), None]
-    output = draw(st.sampled_from(outputs)) if server else None
-    call = ToolCall(id=id, name="look", arguments="".join(pieces), server=server, output=output)
+    call = ToolCall(
+        id=id,
+        name="look",
+        arguments="".join(pieces),
+        server=server,
+        output=draw(st.sampled_from(outputs)) if server else None,
+        encrypted=draw(st.none() | words),
+    )
     return [*told, ToolCallEnded(id)], call
 
 
@@ -172,35 +189,72 @@ def results(draw: st.DrawFn, call: ToolCall) -> Message:
 @st.composite
 def stories(draw: st.DrawFn) -> Story:
     """A run of an agent that keeps its contract."""
-    accepted = tuple(draw(user_messages(f"u{number}")) for number in range(draw(st.integers(0, 2))))
-    story = Story(
-        RunOpened("thread", "run", AGENT, accepted, state={"n": None}, state_differs=draw(st.booleans()))
-    )
-    story.stored += [MessageEntry(message) for message in accepted]
+    story = draw(_opened())
     for number in range(draw(st.integers(0, 3))):
         story.events.append(StepStarted(f"step {number}"))
         events, message = draw(responses(f"m{number}"))
         story.events += events
         story.stored.append(MessageEntry(message))
-        for call in message.tool_calls():
-            result = draw(results(call))
-            story.events.append(ToolDone(result))
-            story.stored.append(MessageEntry(result))
+        _answer(draw, story, message.tool_calls())
         for entry in draw(_appended(f"a{number}")):
             story.events.append(Appended(entry))
             if not isinstance(entry, TransientEntry):
                 story.stored.append(entry)
         if draw(st.booleans()):
             story.events.append(StepEnded(f"step {number}"))
-    story.end = draw(ends)
+    reason, calls = draw(st.sampled_from(EndReason)), list[ToolCall]()
+    if reason in CALLS_LEFT_OPEN:
+        events, message = draw(responses("last"))
+        story.events += events
+        story.stored.append(MessageEntry(message))
+        calls = message.tool_calls()
+    story.end = draw(run_ends(reason, calls))
     return story
+
+
+def _answer(draw: st.DrawFn, story: Story, calls: Sequence[ToolCall]) -> None:
+    """The calls get their results, with what else their tools do meanwhile. No records where clients hold a
+    message already that is stored behind them."""
+    for call in calls:
+        events, records = draw(doings(call, story.state, records=not story.opened.held))
+        result = draw(results(call))
+        story.events += [*events, ToolDone(result)]
+        story.stored += [*records, MessageEntry(result)]
+
+
+@st.composite
+def _opened(draw: st.DrawFn) -> Story:
+    """How a run begins: on a new thread, behind calls that its client answers or nobody did, or as what
+    takes up a paused run."""
+    users = tuple(draw(user_messages(f"u{number}")) for number in range(draw(st.integers(0, 2))))
+    records = tuple(draw(custom_entries(f"e{number}")) for number in range(draw(st.integers(0, 1))))
+    differs = draw(st.booleans())
+    calls = [ToolCall(id=f"p{number}", name="look") for number in range(draw(st.integers(0, 2)))]
+    before: list[StoredEntry] = [MessageEntry(assistant_message([*calls], id="p"))] if calls else []
+    if calls and draw(st.booleans()):
+        opened = RunOpened(
+            "thread", "run", AGENT, records, state={"n": None}, state_differs=differs, held=users
+        )
+        story = Story(opened, before, stored=[*records])
+        _answer(draw, story, calls)
+        story.events += [Appended(MessageEntry(message)) for message in users]
+        story.stored += map(MessageEntry, users)
+        return story
+    answered = draw(st.integers(0, len(calls)))
+    given, settled = [
+        tuple(draw(results(call)) for call in part) for part in (calls[:answered], calls[answered:])
+    ]
+    accepted = (*given, *records, *users)
+    opened = RunOpened("thread", "run", AGENT, accepted, {"n": None}, differs, settled)
+    stored: list[StoredEntry] = [*map(MessageEntry, (*given, *settled)), *records, *map(MessageEntry, users)]
+    return Story(opened, before, stored=stored)
 
 
 @st.composite
 def _appended(draw: st.DrawFn, id: str) -> list[StoredEntry | TransientEntry]:
     choices: list[StoredEntry | TransientEntry] = [
         MessageEntry(user_message("injected hush", injected=Injected.META, origin="hook", id=f"{id}-i")),
-        CustomEntry("mark", {"a": None}),
+        draw(custom_entries(f"{id}-e")),
         TransientEntry("flash", 1),
         MessageEntry(draw(user_messages(f"{id}-u", parts=False))),
     ]
@@ -226,11 +280,11 @@ unruly = st.lists(
         st.builds(ToolCallEnded, _ids),
         st.builds(MessageDone, _any_message()),
         st.builds(ToolDone, st.builds(ToolCall, id=_ids, name=words).flatmap(results)),
-        st.builds(Appended, st.builds(CustomEntry, words, st.none())),
+        unruly_doings,
         st.builds(Appended, st.builds(MessageEntry, _any_message() | user_messages("x"))),
         st.builds(StepStarted, _ids),
         st.builds(StepEnded, _ids),
-        st.builds(RunDone, ends),
+        st.builds(RunDone, st.sampled_from(EndReason).flatmap(run_ends)),
         st.just(RunOpened("thread", "run", AGENT)),
     ),
     max_size=25,

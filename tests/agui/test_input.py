@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.agui.input import MOST_MESSAGES, RunInput, read_run_input
+from app.agent.prompt import ToolDefinition
+from app.agui.input import RunInput, read_run_input
 from app.agui.options import Options
+from app.agui.resume import Reply
+from app.agui.said import MOST_MESSAGES
 from app.conversation.blocks import DataSource, Document, FileSource, Image, UrlSource
 from app.conversation.ids import is_id
 from app.errors import InvalidInput
@@ -49,7 +52,11 @@ def conversation(**members: Any) -> dict[str, Any]:
         (body(context=[{"description": "d", "value": [SECRET]}]), "context/0/value"),
         (body(tools=[{"name": "t"}]), "tools/0/description"),
         (body(resume=[{"interruptId": "i", "status": SECRET}]), "resume/0/status"),
-        (body(resume=[{"interruptId": "i", "status": "resolved"}]), "resume"),
+        (body(resume=[{"status": "resolved"}]), "resume/0/interruptId"),
+        (body(resume={"interruptId": "i", "status": "resolved"}), "resume"),
+        (body(resume=[{"interruptId": "i", "status": "resolved", "metadata": 1}]), "resume/0/metadata"),
+        (body(tools=[{"name": "t", "description": "d", "parameters": [SECRET]}]), "tools/0/parameters"),
+        (body(tools=[{"name": " ", "description": "d"}]), "tools/0/name"),
         (body(SECRET), "messages/0"),
         (body(user("u"), {"id": "x", "content": "hi"}), "messages/1/role"),
         (body(user("u"), {"id": "x", "role": SECRET, "content": "hi"}), "messages/1/role"),
@@ -74,6 +81,10 @@ def conversation(**members: Any) -> dict[str, Any]:
         (body(user("u", metadata=[])), "messages/0/metadata"),
         (body(assistant("a", content=["list"])), "messages/0/content"),
         (body({"id": "t", "role": "tool", "content": "x"}), "messages/0/toolCallId"),
+        (body({"id": "t", "role": "tool", "toolCallId": "c"}), "messages/0/content"),
+        (body(tool("t", content=None)), "messages/0/content"),
+        (body(tool("t", content=[{"type": "text"}])), "messages/0/content/0/text"),
+        (body(tool("t", error=[SECRET])), "messages/0/error"),
         (
             body(assistant("a", toolCalls=[{"id": "c", "type": "function"}])),
             "messages/0/toolCalls/0/function",
@@ -81,7 +92,8 @@ def conversation(**members: Any) -> dict[str, Any]:
         (conversation(busy="queue"), "forwardedProps/conversation/busy"),
         (conversation(busy=SECRET), "forwardedProps/conversation/busy"),
         (conversation(onDisconnect="wait"), "forwardedProps/conversation/onDisconnect"),
-        (conversation(previousRunId="r0"), "forwardedProps/conversation/previousRunId"),
+        (conversation(previousRunId="a/b"), "forwardedProps/conversation/previousRunId"),
+        (conversation(previousRunId=7), "forwardedProps/conversation/previousRunId"),
         (conversation(groupId="a/b"), "forwardedProps/conversation/groupId"),
         (conversation(parentThreadId=7), "forwardedProps/conversation/parentThreadId"),
         (conversation(hidden="true"), "forwardedProps/conversation/hidden"),
@@ -136,10 +148,10 @@ def test_python_spellings_are_read_too() -> None:
 @pytest.mark.requirement("AGUI-16")
 def test_parts_of_an_unknown_type_are_left_out_and_counted() -> None:
     parts = [{"type": "hologram"}, {"type": "text", "text": "a"}, {"type": "scent", "text": 5}]
-    read = read_run_input(body(user("u", parts), {**tool("t"), "content": parts}))
-    assert read.dropped_parts == 2
-    assert [block.type for block in read.messages[0].blocks] == ["text"]
-    assert read.messages[0].places == (1,)
+    for said in read_run_input(body(user("u", parts), tool("t", content=parts))).messages:
+        assert said.dropped == 2
+        assert [block.type for block in said.blocks] == ["text"]
+        assert said.places == (1,)
 
 
 @pytest.mark.parametrize(
@@ -172,16 +184,67 @@ def test_parts_keep_their_ids_and_metadata() -> None:
 
 def test_wishes_about_the_conversation_are_read() -> None:
     given_options = conversation(
-        groupId="g", parentThreadId="p", hidden=True, busy="reject", onDisconnect="cancel", unknown=1
+        groupId="g",
+        parentThreadId="p",
+        hidden=True,
+        busy="reject",
+        onDisconnect="cancel",
+        previousRunId="head",
+        unknown=1,
     )
-    assert read_run_input(given_options).options == Options("g", "p", True, "reject", "cancel")
+    assert read_run_input(given_options).options == Options("g", "p", True, "reject", "cancel", "head")
     nothing = conversation(groupId=None, hidden=None, busy=None, previousRunId=None)
     assert read_run_input(nothing).options == Options()
     assert read_run_input(body(user("u"), forwardedProps=["mine"])).options == Options()
 
 
+def test_calls_and_their_results_are_read() -> None:
+    made, answered = read_run_input(
+        body(assistant("a", "c1", "c2"), tool("t", "c1", "", error="no"))
+    ).messages
+    assert made.calls == ("c1", "c2")
+    assert (answered.calls, answered.error) == (("c1",), "no")
+
+
+def test_tools_of_the_client_are_told_to_a_model_once_each() -> None:
+    schema: dict[str, Any] = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools = [
+        {"name": "map", "description": "Shows.", "parameters": schema},
+        {"name": "map", "description": "again"},
+        {"name": "ring", "description": "Rings."},
+    ]
+    assert read_run_input(body(tools=tools)).client_tools == (
+        ToolDefinition("map", "Shows.", {"type": "object", **schema}),
+        ToolDefinition("ring", "Rings.", {"type": "object", "properties": {}}),
+    )
+
+
+@pytest.mark.requirement("AGUI-09")
+def test_answers_are_read_in_the_protocols_shape_before_the_older_one() -> None:
+    older = {"command": {"resume": [{"toolCallId": "c", "approved": True}, SECRET, {"approved": True}]}}
+    resume = [
+        {"interruptId": "i1", "status": "resolved", "payload": {"approved": False}},
+        {"interruptId": "i2", "status": "cancelled"},
+    ]
+    assert read_run_input(body(resume=resume, forwardedProps=older)).replies == (
+        Reply("resume/0", "i1", {"approved": False}, False),
+        Reply("resume/1", "i2", None, True),
+    )
+    replies = read_run_input(body(forwardedProps=older)).replies
+    assert [(reply.field, reply.target) for reply in replies] == [
+        ("forwardedProps/command/resume/0", "c"),
+        ("forwardedProps/command/resume/1", ""),
+        ("forwardedProps/command/resume/2", ""),
+    ]
+
+
+@pytest.mark.parametrize("command", [None, 7, "go", [], {}, {"resume": None}, {"other": {"resume": 1}}])
+def test_a_command_of_somebody_elses_is_no_answer(command: Any) -> None:
+    assert read_run_input(body(forwardedProps={"command": command})).replies == ()
+
+
 def test_each_id_is_asked_for_once() -> None:
-    assert read_run_input(body(user("a"), user("b"), user("a"))).message_ids() == ["a", "b"]
+    assert read_run_input(body(user("a"), user("b"), user("a"))).entry_ids() == ["a", "b"]
 
 
 @pytest.mark.requirement("SEC-06")

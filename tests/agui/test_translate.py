@@ -27,13 +27,20 @@ from app.agui.replay import replay
 from app.agui.translate import Translator
 from app.clock import SystemClock
 from app.conversation.blocks import FileSource, Image, Text, Thinking, ToolCall, UrlSource
-from app.conversation.messages import StopReason, assistant_message, tool_result_message, user_message
+from app.conversation.messages import (
+    Message,
+    Role,
+    StopReason,
+    assistant_message,
+    tool_result_message,
+    user_message,
+)
 from app.conversation.outcomes import EndReason, RunEnd
 from app.frames import Frame, Variants
 from tests.agui.order import TERMINAL, Told, check_order, check_shape, told
 from tests.agui.records import record
 from tests.agui.reducer import Client
-from tests.agui.stories import Story, stories, unruly
+from tests.agui.stories import Story, stories, unruly, wire_rows
 
 OPENED = RunOpened("thread", "run", "assistant")
 DONE = RunDone(RunEnd.by(EndReason.DONE))
@@ -53,30 +60,51 @@ def kinds(events: Sequence[Told]) -> list[str]:
 
 
 def whole(story: Story) -> list[Frame]:
-    return frames_of([story.opened, *story.events, RunDone(story.end)])
+    return frames_of(story.told())
+
+
+def held_before(story: Story, *, legacy: bool) -> Client:
+    """A client that holds what the thread held before the run, and the state that it told the server."""
+    client = Client(json.loads(hydrate(wire_rows(story.before), legacy=legacy)))
+    client.state = None if story.opened.state_differs else story.opened.state
+    return client
+
+
+@pytest.mark.requirement("AGUI-05", "AGUI-08", "AGUI-13", "AGUI-18")
+@given(stories(), st.booleans())
+def test_a_client_that_was_there_holds_what_hydration_gives(story: Story, legacy: bool) -> None:
+    client = held_before(story, legacy=legacy)
+    client.take(told(whole(story), legacy=legacy))
+    assert client.messages == json.loads(hydrate(story.thread(), legacy=legacy))
+    assert client.state == story.state.value
 
 
 @pytest.mark.requirement("AGUI-05")
 @given(stories(), st.booleans())
-def test_a_client_that_was_there_holds_what_hydration_gives(story: Story, legacy: bool) -> None:
-    seen = Client().take(told(whole(story), legacy=legacy))
-    assert seen == json.loads(hydrate(story.rows(), legacy=legacy))
+def test_a_snapshot_behind_the_stream_changes_nothing(story: Story, legacy: bool) -> None:
+    client = held_before(story, legacy=legacy)
+    client.take(told(whole(story), legacy=legacy))
+    before = [dict(message) for message in client.messages]
+    snapshot = json.loads(hydrate(story.thread(), legacy=legacy))
+    assert client.take([{"type": "MESSAGES_SNAPSHOT", "messages": snapshot}]) == before
 
 
 @pytest.mark.requirement("AGUI-05")
 @given(stories())
 def test_a_client_that_sent_the_messages_gets_the_servers_metadata_on_them(story: Story) -> None:
+    said = (*story.opened.accepted, *story.opened.held)
     sent = [
-        {"id": message.id, "role": "user", "content": "as sent", "metadata": {"createdAt": "mine", "kept": 1}}
-        for message in story.opened.accepted
+        {"id": one.id, "role": "user", "content": "as sent", "metadata": {"createdAt": "mine", "kept": 1}}
+        for one in said
+        if isinstance(one, Message) and one.role is Role.USER
     ]
-    seen = Client(sent).take(told(whole(story)))[: len(sent)]
-    stored = json.loads(hydrate(story.rows(), legacy=False))[: len(sent)]
-    assert [one["metadata"] for one in seen] == [{"kept": 1, **one["metadata"]} for one in stored]
+    seen = Client(sent).take(told(frames_of([story.opened, *story.events])))[: len(sent)]
+    stored = {one["id"]: one for one in json.loads(hydrate(story.rows(), legacy=False))}
+    assert [one["metadata"] for one in seen] == [{"kept": 1, **stored[one["id"]]["metadata"]} for one in sent]
     assert [one["content"] for one in seen] == ["as sent"] * len(sent)
 
 
-@pytest.mark.requirement("AGUI-01", "AGUI-04")
+@pytest.mark.requirement("AGUI-01", "AGUI-04", "AGUI-08")
 @given(stories(), st.booleans())
 def test_every_frame_is_spelled_as_the_protocols_library_spells_it(story: Story, legacy: bool) -> None:
     events = told(whole(story), legacy=legacy)
@@ -214,6 +242,26 @@ def test_what_the_deltas_left_out_is_told_when_the_message_is_done() -> None:
     (message,) = Client().take(events)
     assert message["content"] == "hello"
     assert message["toolCalls"][0]["function"]["arguments"] == '{"a":1}'
+
+
+@pytest.mark.requirement("AGUI-08")
+def test_the_opaque_value_of_a_call_follows_the_call() -> None:
+    call = ToolCall(id="c", name="look", arguments="{}", encrypted="seal")
+    events = run(
+        ToolCallStarted("m", "c", "look"),
+        ToolCallDelta("c", "{}"),
+        ToolCallEnded("c"),
+        MessageDone(assistant_message([call], id="m")),
+    )
+    sealed = events[kinds(events).index("REASONING_ENCRYPTED_VALUE")]
+    assert kinds(events).index("TOOL_CALL_END") < events.index(sealed)
+    assert (sealed["subtype"], sealed["entityId"], sealed["encryptedValue"]) == ("tool-call", "c", "seal")
+    assert Client().take(events)[0]["toolCalls"][0]["encryptedValue"] == "seal"
+
+
+def test_reasoning_is_by_whoever_thought() -> None:
+    events = run(ThinkingStarted("m", "t"), ThinkingEnded("t", 1, None, "expert"))
+    assert Client().take(events)[0]["metadata"]["senderId"] == "expert"
 
 
 def test_an_answer_that_was_cut_says_so() -> None:

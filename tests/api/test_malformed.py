@@ -156,8 +156,19 @@ def wrong_extras() -> Iterator[dict[str, Any]]:
     yield with_field("state", {"text": "x" * 1_100_000})
     yield with_message(id="think_" + "0" * 32)
     yield with_message(id="msg_1:output:0")
-    yield with_field("resume", [{"interruptId": "i", "status": "resolved"}])
+    yield with_field("tools", [{"name": "n", "description": "d", "parameters": [1]}])
+    yield with_field("tools", [{"name": "", "description": "d"}])
+    yield with_field("resume", [{"interruptId": 7, "status": "resolved"}])
+    yield with_field("resume", [{"interruptId": "i", "status": "resolved"}] * 1_001)
+    results: list[Any] = [None, 7, {}, [7], [{"type": "text"}]]
+    for value in results:
+        yield with_field("messages", [{"id": "t1", "role": "tool", "toolCallId": "c", "content": value}])
+    for value in (None, 7, ["c"]):
+        yield with_field("messages", [{"id": "t1", "role": "tool", "toolCallId": value, "content": ""}])
     conversations: list[Any] = [
+        {"previousRunId": "unknown"},
+        {"previousRunId": "a/b"},
+        {"previousRunId": 1},
         {"hidden": "yes"},
         {"hidden": 1},
         {"groupId": 7},

@@ -62,6 +62,8 @@ def test_the_routes_are_those_of_the_readme() -> None:
         ("get", "/threads/{thread_id}"),
         ("patch", "/threads/{thread_id}"),
         ("delete", "/threads/{thread_id}"),
+        ("post", "/threads/{thread_id}/fork"),
+        ("post", "/threads/{thread_id}/entries"),
         ("get", "/threads/{thread_id}/messages"),
         ("get", "/threads/{thread_id}/state"),
         ("get", "/threads/{thread_id}/transcript"),

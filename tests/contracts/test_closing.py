@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.conversation.recall import EVERYTHING
 from app.errors import StoreClosed
 from app.store.adapter import Store, ThreadPatch, ThreadQuery
 from app.store.opening import migrate, open_store
@@ -30,12 +31,15 @@ async def test_every_call_after_close_says_that_the_store_is_closed(database_url
         lambda: store.create_thread(NS, "t", attributes()),
         lambda: store.get_thread(NS, "t"),
         lambda: store.patch_thread(NS, "t", ThreadPatch(title="x"), NOON),
-        lambda: store.delete_thread(NS, "t"),
+        lambda: store.delete_thread(NS, "t", NOON),
         lambda: store.head(NS, "t", []),
         lambda: store.get_run(NS, "t", "r1"),
         lambda: store.runs(NS, "t"),
         lambda: store.run_entries(NS, "r1"),
         lambda: store.messages(NS, "t", renderer=1),
+        lambda: store.recall(NS, "r1", EVERYTHING),
+        lambda: store.fork_thread(NS, "t", "f", attributes()),
+        lambda: store.add_records(NS, "t", (), NOON, run_id="r1"),
     ]
     for call in calls:
         with pytest.raises(StoreClosed):

@@ -36,7 +36,7 @@ async def test_a_thread_that_does_not_exist_has_no_head(store: SqlStore):
         await store.claim(claim_of("r1", expected_head="r0"))
     assert await store.get_thread(NS, "t") is None
     await turn(store, "r1", expected_head=None)
-    assert await store.delete_thread(NS, "t")
+    assert await store.delete_thread(NS, "t", NOON)
     with pytest.raises(HeadMoved):
         await store.claim(claim_of("r2", expected_head="r1"))
 

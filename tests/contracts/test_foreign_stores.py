@@ -11,6 +11,7 @@ from app.conversation.entries import MessageEntry
 from app.conversation.messages import Injected, Usage, user_message
 from app.conversation.outcomes import EndReason, RunEnd, RunStatus
 from app.errors import (
+    AlreadyResumed,
     Conflict,
     HeadMoved,
     InvalidInput,
@@ -24,6 +25,7 @@ from app.runs.recovery import settle_cut
 from app.store.adapter import NewEntry, RunRecord, RunSave, Store, ThreadQuery
 from app.store.foreign import ForeignStore
 from app.store.opening import open_store
+from tests.contracts.branches import ASKING, QUESTION, branch, run
 from tests.contracts.somebodys_store import VARIANTS, Listing, Paging, Reading, SomebodysStore
 from tests.contracts.turns import (
     DONE,
@@ -167,6 +169,25 @@ async def test_a_run_that_a_restart_cut_is_ended_when_its_thread_is_read(adapter
     assert await after.live_runs() == []
     second = await after.claim(claim_of("r2"))
     assert second.previous_run_id == "r1"
+
+
+@pytest.mark.requirement("HIS-14", "HIS-05", "HIS-06")
+async def test_branches_and_answered_questions_are_there_after_a_restart(adapter: SomebodysStore):
+    before = over(adapter)
+    await run(before, "r1", "1-q", "1-a")
+    await run(before, "r2", "2-q", "2-a", end=ASKING, previous_run_id="r1", branch_after_entry="1-q")
+    await run(before, "r3", "3-a", resumes=True)
+    after = over(adapter)
+    assert await branch(after) == ["1-q", "2-q", "2-a", "3-a"]
+    paused, cut = await after.get_run(NS, "t", "r2"), await before.get_run(NS, "t", "r2")
+    assert paused == cut
+    assert paused is not None
+    assert (paused.branch_after_entry, paused.resumed_by) == ("1-q", "r3")
+    assert paused.interrupts == [QUESTION.model_dump(mode="json", by_alias=True)]
+    with pytest.raises(AlreadyResumed):
+        await after.claim(claim_of("r4", previous_run_id="r2", resumes=True))
+    await run(after, "b1", "b-q", previous_run_id=None)
+    assert await branch(over(adapter)) == ["b-q"]
 
 
 @pytest.mark.requirement("HIS-14")

@@ -7,7 +7,7 @@ from app.conversation.messages import Injected, user_message
 from app.errors import InvalidInput, NotFound
 from app.store.adapter import MessagePage, NewEntry
 from app.store.sql import SqlStore
-from tests.contracts.turns import NS, asked, claim_of, new, save_of, turn
+from tests.contracts.turns import DONE, NOON, NS, answered, asked, claim_of, new, save_of, turn
 
 
 def names(page: MessagePage) -> list[str]:
@@ -15,12 +15,12 @@ def names(page: MessagePage) -> list[str]:
     return [row.entry.id for row in page.rows if row.entry is not None]
 
 
-async def walked(store: SqlStore, limit: int) -> list[str]:
+async def walked(store: SqlStore, limit: int, renderer: int = 1) -> list[str]:
     """All messages of the head's branch, page by page."""
     found: list[str] = []
     before: str | None = None
     while True:
-        page = await store.messages(NS, "t", renderer=1, limit=limit, before=before)
+        page = await store.messages(NS, "t", renderer=renderer, limit=limit, before=before)
         assert len(page.rows) <= limit
         found = names(page) + found
         before = page.next_before
@@ -29,12 +29,28 @@ async def walked(store: SqlStore, limit: int) -> list[str]:
 
 
 @pytest.mark.requirement("MSG-06", "MSG-09")
-async def test_readers_get_no_injected_message_and_no_record(store: SqlStore):
+async def test_readers_get_no_injected_message(store: SqlStore):
     aside = user_message("aside", injected=Injected.META)
     await store.claim(claim_of("r1", asked("r1"), aside))
-    await store.append(NS, "r1", [NewEntry(CustomEntry(name="n", value=1))])
     page = await store.messages(NS, "t", renderer=1)
     assert (names(page), page.next_before) == (["r1-q"], None)
+
+
+@pytest.mark.requirement("AGT-11")
+async def test_records_stand_among_the_messages_and_count_on_a_page_but_not_in_the_thread(store: SqlStore):
+    await store.claim(claim_of("r1", asked("r1")))
+    records = [CustomEntry(name="chart", value={"n": n}, id=f"record{n}") for n in range(3)]
+    await store.append(NS, "r1", [NewEntry(records[0], wire="[]", renderer=1), NewEntry(records[1])])
+    await store.finish(NS, "r1", DONE, NOON, entries=[*new(answered("r1")), NewEntry(records[2])])
+    expected = ["r1-q", "record0", "record1", "r1-a", "record2"]
+    assert names(await store.messages(NS, "t", renderer=2)) == expected
+    assert await walked(store, 2, renderer=2) == expected
+    _, rendered, bare, _, _ = (await store.messages(NS, "t", renderer=1)).rows
+    assert (rendered.wire, rendered.entry) == ("[]", None)
+    assert (bare.wire, bare.entry) == (None, records[1])
+    thread = await store.get_thread(NS, "t")
+    assert thread is not None
+    assert thread.message_count == 2
 
 
 async def test_a_rendering_is_given_to_the_renderer_that_made_it(store: SqlStore):
@@ -94,7 +110,7 @@ async def test_a_cursor_of_another_thread_or_of_nobody_is_refused(store: SqlStor
     assert (await store.messages(NS, "unknown", renderer=1)).rows == []
 
 
-async def test_the_head_places_the_asked_entries_of_its_branch(store: SqlStore):
+async def test_the_head_places_the_asked_entries_on_its_branch_or_else_in_the_newest_run(store: SqlStore):
     for run_id in ("r1", "r2"):
         await turn(store, run_id)
     await store.save(save_of("b1", asked("b1"), asked("r2"), previous_run_id="r1"))
@@ -102,7 +118,13 @@ async def test_the_head_places_the_asked_entries_of_its_branch(store: SqlStore):
     asked_for = ["r1-q", "r2-q", "r2-a", "b1-q", "elsewhere-q", "unknown"]
     head = await store.head(NS, "t", asked_for)
     assert head.head == await store.get_run(NS, "t", "b1")
-    assert head.known == {"r1-q": "r1", "r2-q": "b1", "b1-q": "b1"}
+    assert head.known == {"r1-q": "r1", "r2-q": "b1", "b1-q": "b1", "r2-a": "r2"}
+    other = await store.head(NS, "t", asked_for, run_id="r2")
+    assert other.head == await store.get_run(NS, "t", "r2")
+    assert other.known == {"r1-q": "r1", "r2-q": "r2", "r2-a": "r2", "b1-q": "b1"}
+    for run_id in ("unknown", "elsewhere"):
+        with pytest.raises(NotFound):
+            await store.head(NS, "t", [], run_id=run_id)
     nothing = await store.head(NS, "unknown", asked_for)
     assert (nothing.thread, nothing.head, nothing.known) == (None, None, {})
 

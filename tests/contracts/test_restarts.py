@@ -7,7 +7,7 @@ import pytest
 from app.conversation.messages import Injected, user_message
 from app.store.adapter import ThreadQuery
 from app.store.opening import open_store
-from tests.contracts.turns import NS, asked, claim_of, turn
+from tests.contracts.turns import NOON, NS, asked, claim_of, turn
 
 
 @pytest.fixture(params=["sqlite-file", "postgresql"])
@@ -49,7 +49,7 @@ async def test_numbers_are_not_given_out_again_after_a_deletion(lasting_url: str
     store = await open_store(lasting_url, tmp_path)
     first = await turn(store, "r1")
     last_entry = (await store.run_entries(NS, "r1"))[-1].seq
-    await store.delete_thread(NS, "t")
+    await store.delete_thread(NS, "t", NOON)
     await store.close()
     store = await open_store(lasting_url, tmp_path)
     second = await turn(store, "r1")

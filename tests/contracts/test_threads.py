@@ -230,18 +230,18 @@ async def test_deletion_takes_runs_entries_and_hidden_children_along(store: SqlS
     await turn(store, "r2", thread_id="child", thread=attributes(hidden=True, parent_thread_id="t"))
     await turn(store, "r3", thread_id="below", thread=attributes(hidden=True, parent_thread_id="child"))
     await turn(store, "r4", thread_id="shown", thread=attributes(parent_thread_id="t"))
-    assert await store.delete_thread(NS, "t")
+    assert await store.delete_thread(NS, "t", NOON)
     assert await listed(store, include_hidden=True) == ["shown"]
     assert await store.run_entries(NS, "r1") == []
     assert await store.get_run(NS, "below", "r3") is None
-    assert not await store.delete_thread(NS, "t")
+    assert not await store.delete_thread(NS, "t", NOON)
 
 
 async def test_the_run_ids_of_a_deleted_thread_can_be_used_again(store: SqlStore):
     hidden = attributes(hidden=True, parent_thread_id="t")
     await turn(store, "r1", thread_id="t", title="First")
     await turn(store, "r2", thread_id="child", thread=hidden)
-    assert await store.delete_thread(NS, "t")
+    assert await store.delete_thread(NS, "t", NOON)
     await turn(store, "r1", thread_id="another")
     again = await turn(store, "r2", thread_id="t")
     assert again.previous_run_id is None
@@ -254,11 +254,11 @@ async def test_a_thread_with_a_live_run_below_it_is_not_deleted(store: SqlStore)
     await turn(store, "r1")
     await store.claim(claim_of("r2", thread_id="child", thread=attributes(hidden=True, parent_thread_id="t")))
     with pytest.raises(ThreadBusy) as refused:
-        await store.delete_thread(NS, "t")
+        await store.delete_thread(NS, "t", NOON)
     assert (refused.value.thread_id, refused.value.run_id) == ("child", "r2")
     assert await store.get_thread(NS, "t") is not None
     await store.finish(NS, "r2", DONE, NOON)
-    assert await store.delete_thread(NS, "t")
+    assert await store.delete_thread(NS, "t", NOON)
 
 
 @pytest.mark.requirement("HIS-13")
@@ -271,7 +271,7 @@ async def test_the_same_ids_in_two_namespaces_never_meet(store: SqlStore):
     assert (one.title, two.title) == ("One", "Two")
     await store.finish("one", "r1", DONE, NOON)
     assert [ns for ns, _ in await store.live_runs()] == ["two"]
-    assert await store.delete_thread("one", "t")
+    assert await store.delete_thread("one", "t", NOON)
     assert await store.get_thread("two", "t") == two
     assert (await store.list_threads("one", ThreadQuery())).threads == []
     assert (await store.messages("one", "t", renderer=1)).rows == []

@@ -30,13 +30,18 @@ def attributes(**changes: Any) -> ThreadAttributes:
     return ThreadAttributes(**{**values, **changes})
 
 
+def conversation_of(thread_id: str) -> str:
+    """The conversation that a thread is made with here: `c1` for the usual one."""
+    return "c1" if thread_id == "t" else f"conversation of {thread_id}"
+
+
 def claim_of(run_id: str, *messages: Message, thread_id: str = "t", **changes: Any) -> Claim:
     """A claim of a run on a thread that is made where it is missing."""
     values: dict[str, Any] = {
         "namespace": NS,
         "thread_id": thread_id,
         "run_id": run_id,
-        "thread": attributes(),
+        "thread": attributes(conversation_id=conversation_of(thread_id)),
         "agent": "assistant",
         "sender_id": "user",
         "created_at": NOON,
@@ -52,7 +57,7 @@ def save_of(run_id: str, *messages: Message, thread_id: str = "t", **changes: An
         "thread_id": thread_id,
         "run_id": run_id,
         "created_at": NOON,
-        "conversation_id": "c1",
+        "conversation_id": conversation_of(thread_id),
         "entries": [MessageEntry(message) for message in messages],
     }
     return RunSave(**{**values, **changes})

@@ -9,8 +9,10 @@ from typing import Any, cast
 import pytest
 
 from app.agent.agent import Agent
-from app.agent.models.base import CallPiece, Finished, ModelError, TextPiece, ThinkingPiece
+from app.agent.models.base import CallPiece, Finished, Model, ModelError, TextPiece, ThinkingPiece
 from app.agent.models.scripted import Reply, ScriptedModel
+from app.agent.subagent import agent_tool
+from app.agent.tool_context import ToolContext
 from app.agent.tools import ToolError, tool
 from app.conversation.messages import StopReason, Usage
 from app.main import create_app
@@ -34,6 +36,30 @@ def refuse(what: str) -> str:
     """Never works."""
     raise ToolError(f"no {what} today")
 
+
+@tool(approval=True)
+def send(to: str) -> str:
+    """Sends it."""
+    return f"sent to {to}"
+
+
+@tool
+def work(context: ToolContext) -> str:
+    """Shows all that a tool can do beside its result."""
+    context.progress(1, 2, "half")
+    context.record("note", {"text": "kept", "nothing": None})
+    context.record("note", "bare")
+    context.record("flash", None, transient=True)
+    context.patch_state([{"op": "replace", "path": "", "value": {"n": 1}}])
+    context.patch_state([{"op": "add", "path": "/m", "value": None}, {"op": "remove", "path": "/n"}])
+    return "worked"
+
+
+def helper(_: Model) -> Agent:
+    return Agent("helper", model=ScriptedModel(["Helped."]))
+
+
+ask_helper = agent_tool(helper, name="ask_helper", description="Asks for help.")
 
 SCRIPTS: Mapping[str, Callable[[], Sequence[Reply]]] = {
     "text": lambda: [
@@ -68,13 +94,37 @@ SCRIPTS: Mapping[str, Callable[[], Sequence[Reply]]] = {
     ],
     "failing": lambda: [["So far ", "so good", ModelError("The model failed to answer.")], "Better now."],
     "failing at once": lambda: [[ModelError("The model failed to answer.")], "Better now."],
+    "beside": lambda: [
+        [
+            CallPiece("0", name="work", call_id="call_a", arguments="{}"),
+            CallPiece("1", name="ask_helper", call_id="call_b", arguments='{"request": "help"}'),
+            Finished(StopReason.TOOL_USE),
+        ],
+        "All done.",
+    ],
+    "asking": lambda: [
+        [
+            TextPiece("May I? "),
+            CallPiece("0", name="add", call_id="call_a", arguments='{"a": 1, "b": 2}'),
+            CallPiece("1", name="send", call_id="call_b", arguments='{"to": "ann"}'),
+            Finished(StopReason.TOOL_USE),
+        ],
+        "It is on its way.",
+        "Anything else?",
+    ],
+    "client tools": lambda: [
+        [CallPiece("0", name="map", call_id="call_a", arguments="{}"), Finished(StopReason.TOOL_USE)],
+        "There it is.",
+    ],
     "stopped": lambda: [["This takes ", asyncio.Event()], "Where were we?"],
 }
 
 
 def scripted(name: str) -> Agent:
     """A fresh agent that follows the script of this name."""
-    return Agent("assistant", model=ScriptedModel(SCRIPTS[name]()), tools=[add, refuse])
+    return Agent(
+        "assistant", model=ScriptedModel(SCRIPTS[name]()), tools=[add, refuse, send, work, ask_helper]
+    )
 
 
 @pytest.fixture

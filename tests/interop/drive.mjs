@@ -2,11 +2,13 @@
 // document: what happened in every turn and what was wrong with it.
 //
 //   node drive.mjs '{"client": package, "base": url, "agent": name, "thread": id, "turns": [{"say": text,
-//                    "stop": true to ask for a stop at the first text}]}'
+//                    "stop": true to ask for a stop at the first text, "tools": those of the client,
+//                    "answer": content for its open calls, "resume": payload for all open questions}]}'
 // PACKAGES is the folder whose node_modules holds the clients.
 import { createRequire } from "node:module";
 import { isDeepStrictEqual } from "node:util";
 
+import { differences, merged, plain } from "./lists.mjs";
 import * as wire from "./wire.mjs";
 
 const task = JSON.parse(process.argv[2]);
@@ -39,7 +41,6 @@ async function recording(url, request) {
 
 const url = `${task.base}/agents/${task.agent}/run`;
 const agent = new client.HttpAgent({ url, threadId: task.thread, fetch: recording });
-const plain = (value) => JSON.parse(JSON.stringify(value));
 
 async function stop(run) {
   const response = await fetch(`${task.base}/threads/${task.thread}/runs/${run}/stop`, {
@@ -50,11 +51,23 @@ async function stop(run) {
   if (!response.ok) said.push(`the stop was answered with ${response.status}`);
 }
 
-async function talk({ say, stop: stopping }) {
+function answer(content) {
+  const answered = new Set(agent.messages.map(({ toolCallId }) => toolCallId));
+  const calls = agent.messages.flatMap(({ toolCalls }) => toolCalls ?? []).filter(({ id }) => !answered.has(id));
+  for (const { id } of calls) agent.addMessage({ id: `${id}:tool`, role: "tool", toolCallId: id, content });
+}
+
+function replies(payload) {
+  return agent.pendingInterrupts.map(({ id }) => ({ interruptId: id, status: "resolved", payload }));
+}
+
+async function talk({ say, stop: stopping, tools, answer: content, resume }) {
   said.length = 0;
   const outcome = {};
   let asked;
-  agent.addMessage({ id: crypto.randomUUID(), role: "user", content: say });
+  if (content !== undefined) answer(content);
+  if (say !== undefined) agent.addMessage({ id: crypto.randomUUID(), role: "user", content: say });
+  const options = { tools: tools ?? [], ...(resume === undefined ? {} : { resume: replies(resume) }) };
   const watching = {
     onTextMessageContentEvent: () => {
       if (stopping) asked ??= stop(capture.sent.runId);
@@ -63,38 +76,21 @@ async function talk({ say, stop: stopping }) {
     onRunErrorEvent: ({ event }) => Object.assign(outcome, { error: plain(event) }),
     onRunFailed: ({ error }) => Object.assign(outcome, { rejected: String(error.message) }),
   };
-  await agent.runAgent({}, watching).catch((error) => Object.assign(outcome, { rejected: String(error.message) }));
+  await agent.runAgent(options, watching).catch((error) => Object.assign(outcome, { rejected: String(error.message) }));
   await asked;
   return outcome;
+}
+
+async function sharedState() {
+  const response = await fetch(`${task.base}/threads/${task.thread}/state`);
+  const { state } = await response.json();
+  const same = isDeepStrictEqual(plain(agent.state), state ?? {});
+  return same ? [] : [`the client has ${JSON.stringify(agent.state)}, stored is ${JSON.stringify(state)}`];
 }
 
 async function stored() {
   const response = await fetch(`${task.base}/threads/${task.thread}/messages`);
   return response.ok ? (await response.json()).messages : [];
-}
-
-function differences(live, kept) {
-  const ids = (messages) => messages.map(({ id, role }) => `${role} ${id}`).join(", ");
-  if (ids(live) !== ids(kept)) return [`the client holds ${ids(live)}; stored are ${ids(kept)}`];
-  return live.flatMap((message, place) => {
-    const names = new Set([...Object.keys(message), ...Object.keys(kept[place])]);
-    return [...names]
-      .filter((name) => !isDeepStrictEqual(message[name], kept[place][name]))
-      .map((name) => `${message.id}/${name}: ${JSON.stringify(message[name])} live, ${JSON.stringify(kept[place][name])} stored`);
-  });
-}
-
-// Hydration must change nothing in a client that was there: the snapshot goes through the client's own merge.
-async function merged(kept) {
-  const snapshot = [
-    { type: "RUN_STARTED", threadId: task.thread, runId: "again" },
-    { type: "MESSAGES_SNAPSHOT", messages: kept },
-    { type: "RUN_FINISHED", threadId: task.thread, runId: "again" },
-  ];
-  const other = agent.clone();
-  other.run = () => from(snapshot);
-  await other.runAgent({});
-  return differences(plain(agent.messages), plain(other.messages));
 }
 
 function lists(messages) {
@@ -118,16 +114,19 @@ for (const turn of task.turns) {
   turns.push({
     outcome,
     types: found.map(({ type }) => type),
+    found,
+    interrupts: plain(agent.pendingInterrupts ?? []),
     sent: capture.sent,
     live,
     problems: {
-      framing: wire.framing(capture.status, capture.contentType, capture.text),
+      framing: wire.framing(capture.status, capture.contentType, capture.text, { gaps: capture.sent.protocolVersion === undefined }),
       shapes: wire.shapes(found, EventSchema),
       order: await wire.order(found, client, from),
       identity: wire.identity(found, capture.sent),
       messages: lists(live),
       history: differences(live, plain(kept)),
-      snapshot: await merged(kept),
+      snapshot: differences(live, await merged(client, from, live, kept)),
+      state: await sharedState(),
       said: said.map((words) => words.split("\n")[0]),
     },
   });

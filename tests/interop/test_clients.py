@@ -78,3 +78,58 @@ async def test_a_stopped_run_is_cancelled_for_those_who_know_the_word(drive: Dri
 async def test_only_the_newer_client_says_which_protocol_it_speaks(drive: Drive):
     sent = [(await drive(client, "text", [{"say": "Hello"}]))[0]["sent"] for client in (CURRENT, OLDER)]
     assert [request.get("protocolVersion") for request in sent] == ["1.0", None]
+
+
+@both_generations
+@pytest.mark.requirement("AGUI-08", "AGUI-13", "AGUI-18", "AGT-11", "AGT-12")
+async def test_what_a_tool_does_beside_its_result_is_held_or_gone_as_it_should_be(drive: Drive, client: str):
+    (turn,) = await drive(client, "beside", [{"say": "Work"}])
+    assert _problems(turn) == {}
+    activities = [message for message in turn["live"] if message["role"] == "activity"]
+    assert [one["content"] for one in activities] == [{"text": "kept", "nothing": None}, {"value": "bare"}]
+    assert activities[0]["metadata"]["senderId"] == "assistant"
+    names = [event["name"] for event in turn["found"] if event["type"] == "CUSTOM"]
+    assert sorted(names) == ["flash", "tool_progress"]
+    assert turn["types"].count("STATE_DELTA") == 2
+    agents = [kind for kind in turn["types"] if kind.startswith("SUBAGENT")]
+    assert agents == (["SUBAGENT_STARTED", "SUBAGENT_FINISHED"] if client == CURRENT else [])
+    assert sorted(_texts(turn, "tool")) == ["Helped.", "worked"]
+
+
+@both_generations
+@pytest.mark.requirement("AGUI-08", "AGUI-09")
+async def test_a_question_reaches_the_client_and_its_answer_the_call(drive: Drive, client: str):
+    turns = await drive(
+        client, "asking", [{"say": "Send it"}, {"resume": {"approved": True}}, {"say": "Thanks"}]
+    )
+    assert [_problems(turn) for turn in turns] == [{}, {}, {}]
+    assert turns[0]["outcome"] == {"finished": "interrupt"}
+    assert turns[0]["types"][-3:] == ["STATE_SNAPSHOT", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+    (asked,) = turns[0]["interrupts"]
+    assert (asked["reason"], asked["toolCallId"]) == ("tool_call", "call_b")
+    assert asked["responseSchema"]["properties"]["editedArgs"]["properties"]["to"] == {"type": "string"}
+    assert not {"memory", "child"} & asked.keys()
+    assert (turns[1]["interrupts"], _texts(turns[1], "tool")) == ([], ["3", "sent to ann"])
+    assert "TOOL_CALL_START" not in turns[1]["types"]
+
+
+@both_generations
+@pytest.mark.requirement("AGUI-08")
+async def test_a_client_runs_its_own_tool_and_the_turn_goes_on(drive: Drive, client: str):
+    tool: dict[str, Any] = {
+        "name": "map",
+        "description": "Shows a map.",
+        "parameters": {"type": "object", "properties": {}},
+    }
+    first, second = await drive(
+        client, "client tools", [{"say": "Where?", "tools": [tool]}, {"answer": "shown", "tools": [tool]}]
+    )
+    assert _problems(first) == {}
+    assert first["outcome"] == {"finished": "success"}
+    pending = {"type": "success", "pendingToolCallIds": ["call_a"]} if client == CURRENT else None
+    assert first["found"][-1].get("outcome") == pending
+    assert _texts(second, "assistant") == ["There it is."]
+    # The client's own result has no metadata until it reads history: no event brings it to one that is held.
+    found = _problems(second)
+    assert found.pop("history") == found.pop("snapshot")
+    assert found == {}

@@ -7,16 +7,35 @@ import httpx
 import pytest
 from ag_ui.core import Event
 from ag_ui_validate.pytest_plugin import validate_agui
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from app.main import create_app
 from app.settings import Settings
+from tests.agui.order import told
+from tests.agui.stories import Story, stories
+from tests.agui.test_translate import whole
 from tests.interop.conftest import SCRIPTS, scripted
 from tests.services.server import Serve
 from tests.services.sse import SseFrame, all_frames
 
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
-ENDING = ["text", "tool", "calls alone", "failing", "failing at once"]
+ENDING = [
+    "text",
+    "tool",
+    "calls alone",
+    "failing",
+    "failing at once",
+    "beside",
+    "asking",
+    "client tools",
+]
+MAP: dict[str, Any] = {
+    "name": "map",
+    "description": "Shows a map.",
+    "parameters": {"type": "object", "properties": {}},
+}
 
 
 async def _captured(serve: Serve, tmp_path: Path, script: str, version: str | None) -> list[SseFrame]:
@@ -27,7 +46,7 @@ async def _captured(serve: Serve, tmp_path: Path, script: str, version: str | No
         "runId": "r1",
         "state": {},
         "messages": [{"id": "u1", "role": "user", "content": "Hello"}],
-        "tools": [],
+        "tools": [MAP],
         "context": [],
         "forwardedProps": {},
     }
@@ -69,11 +88,11 @@ async def test_the_validator_finds_no_error_in_a_stream(
     serve: Serve, tmp_path: Path, script: str, version: str | None
 ):
     captured = await _captured(serve, tmp_path, script, version)
-    told = _without_reopening([frame.data for frame in captured])
-    report = validate_agui(told)
+    events = _without_reopening([frame.data for frame in captured])
+    report = validate_agui(events)
     assert [found for found in report.diagnostics if found.severity == "error"] == []
     assert report.internal_errors == []
-    assert report.event_count == len(told)
+    assert report.event_count == len(events)
 
 
 @pytest.mark.requirement("AGUI-04")
@@ -89,3 +108,31 @@ async def test_every_frame_is_an_event_of_the_protocols_own_library(
 
 def test_every_script_that_ends_by_itself_is_judged():
     assert set(SCRIPTS) == {*ENDING, "stopped"}
+
+
+ABOUT_ARGUMENTS = {"AGUI204"}
+"""Random arguments are no JSON."""
+ABOUT_HISTORY = {"AGUI207"}
+"""The call of a result may stand in an earlier run, where it waited for an answer."""
+ABOUT_VERSION_1 = {"AGUI504"}
+"""The validator does not know results in parts yet, which 1.0 has."""
+
+
+@pytest.mark.requirement("AGUI-01", "AGUI-08")
+@given(stories(), st.booleans())
+def test_the_validator_finds_no_error_in_what_a_run_can_tell(story: Story, legacy: bool):
+    report = validate_agui(_in_one_piece(told(whole(story), legacy=legacy)))
+    errors = [found for found in report.diagnostics if found.severity == "error"]
+    known = ABOUT_ARGUMENTS | ABOUT_HISTORY | (set[str]() if legacy else ABOUT_VERSION_1)
+    assert [found for found in errors if found.rule not in known] == []
+    assert report.internal_errors == []
+
+
+def _in_one_piece(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events with each text opened once, before its first piece, and closed behind its last."""
+    places: dict[str, list[int]] = {}
+    for place, event in enumerate(events):
+        if event["type"] in ("TEXT_MESSAGE_START", "TEXT_MESSAGE_END"):
+            places.setdefault(event["messageId"], []).append(place)
+    inner = {place for found in places.values() for place in found[1:-1]}
+    return [event for place, event in enumerate(events) if place not in inner]

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pydantic import JsonValue
+
 from app.clock import Instant
 from app.conversation.outcomes import RunEnd
 from app.errors import StorageFailed
-from app.store.adapter import Claim, NewEntry, RunRecord
+from app.store.adapter import KEEP, Claim, Keep, NewEntry, RunRecord
 
 
 class Ledger:
@@ -29,7 +31,9 @@ class Ledger:
             self.failures -= 1
             raise StorageFailed("refused")
 
-    async def append(self, namespace: str, run_id: str, entries: Sequence[NewEntry]) -> None:
+    async def append(
+        self, namespace: str, run_id: str, entries: Sequence[NewEntry], *, state: JsonValue | Keep = KEEP
+    ) -> None:
         await self._door()
         self.entries += entries
 

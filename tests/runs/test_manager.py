@@ -9,7 +9,7 @@ import pytest
 
 from app.agent.agent import Agent
 from app.agent.models.scripted import Reply, ScriptedModel
-from app.agui.hydrate import WireRenderer
+from app.agui.hydrate import WireRenderer, hydrate
 from app.agui.translate import Translator
 from app.clock import SystemClock, new_id
 from app.conversation.entries import MessageEntry
@@ -18,7 +18,8 @@ from app.conversation.outcomes import EndReason, RunStatus
 from app.errors import StorageFailed
 from app.runs import manager as manager_module
 from app.runs.log_memory import LogShelf
-from app.runs.manager import LiveRun, Order, RunManager, ShuttingDown
+from app.runs.manager import RunManager, ShuttingDown
+from app.runs.order import LiveRun, Order
 from app.store.adapter import RunRecord, Store, ThreadAttributes
 from app.store.opening import open_store
 from tests.services.waiting import eventually
@@ -65,6 +66,7 @@ def managing(store: object) -> RunManager:
         clock=clock,
         translator=lambda: Translator(clock).translate,
         renderer=WireRenderer(),
+        hydrate=hydrate,
     )
 
 

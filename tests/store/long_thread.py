@@ -3,10 +3,10 @@
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, select
 
 from app.clock import format_millis
-from app.conversation.messages import Message, Role, assistant_message, user_message
+from app.conversation.messages import Injected, Message, Role, assistant_message, user_message
 from app.store.tables import entries, runs, threads
 from tests.contracts.turns import NOON, NS
 
@@ -26,6 +26,18 @@ def write_thread(connection: Connection, thread_id: str, turns: int) -> None:
     connection.execute(
         insert(entries), [_entry(thread_id, ids[n // 2], message) for n, message in enumerate(said)]
     )
+
+
+def write_summarised_thread(connection: Connection, thread_id: str, turns: int, kept: int) -> None:
+    """Such a thread, with a summary in the run before the last that covers all but the last `kept` turns."""
+    write_thread(connection, thread_id, turns)
+    covered = select(entries.c.entry_id).where(
+        entries.c.run_id == f"{thread_id}-{turns - kept - 1}", entries.c.role == "assistant"
+    )
+    covers = connection.execute(covered).scalar_one()
+    summary = user_message("all of it", id="summary", injected=Injected.META, covers=covers)
+    row = _entry(thread_id, f"{thread_id}-{turns - 2}", summary)
+    connection.execute(insert(entries), [row | {"shown": False, "covers": covers}])
 
 
 def _run(thread_id: str, run_id: str, previous: str | None) -> dict[str, Any]:

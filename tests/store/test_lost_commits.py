@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import RunExists, StorageFailed
-from app.store import runs
+from app.store import claims
 from app.store.opening import open_store
 from app.store.sql import SqlStore
 from tests.contracts.turns import NS, answered, asked, attributes, claim_of, ids, new
@@ -65,7 +65,7 @@ async def test_a_run_of_somebody_else_is_not_taken_for_the_lost_one(
 async def test_while_the_database_stays_away_nobody_says_that_nothing_was_stored(
     store: SqlStore, line: SeveringLine, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(runs, "_SETTLE_DELAYS", (0, 0))
+    monkeypatch.setattr(claims, "_SETTLE_DELAYS", (0, 0))
     line.lose_the_answer(stays_down=True)
     with pytest.raises(StorageFailed, match="may or may not have been stored"):
         await store.claim(claim_of("r1", asked("r1")))

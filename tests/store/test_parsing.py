@@ -10,7 +10,8 @@ import pytest
 
 from app.conversation.entries import StoredEntry
 from app.conversation.messages import assistant_message
-from app.store import bodies, engine, hydration, transcript
+from app.conversation.recall import EVERYTHING
+from app.store import bodies, engine, hydration, recall, transcript
 from app.store.opening import migrate, open_store
 from app.store.sql import SqlStore
 from tests.contracts.turns import NS, asked, claim_of, new
@@ -47,7 +48,7 @@ def parsers(monkeypatch: pytest.MonkeyPatch) -> set[Thread]:
         threads.add(current_thread())
         return bodies.read_entry(row)
 
-    for reader in (transcript, hydration):
+    for reader in (transcript, hydration, recall):
         monkeypatch.setattr(reader, "read_entry", read_entry)
     return threads
 
@@ -68,11 +69,18 @@ async def messages(store: SqlStore) -> object:
     return await store.messages(NS, "long", renderer=2)
 
 
+async def past_of_a_run(store: SqlStore) -> object:
+    return await store.recall(NS, "long-299", EVERYTHING)
+
+
 async def wordy_run(store: SqlStore) -> object:
     return await store.run_entries(NS, "wordy")
 
 
-@pytest.mark.parametrize("read", [load, whole_transcript, large_page, messages, wordy_run])
+READS = [load, whole_transcript, large_page, messages, past_of_a_run, wordy_run]
+
+
+@pytest.mark.parametrize("read", READS)
 async def test_a_long_history_is_parsed_outside_the_loop(
     url: str, tmp_path: Path, parsers: set[Thread], read: Read
 ):

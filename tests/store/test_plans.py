@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 
+from app.conversation.entries import CustomEntry
+from app.conversation.recall import Recall
 from app.store import engine
-from app.store.adapter import ThreadQuery
+from app.store.adapter import NewEntry, ThreadQuery
 from app.store.opening import migrate
 from app.store.sql import SqlStore
-from tests.contracts.turns import NS, turn
-from tests.store.long_thread import write_thread
+from tests.contracts.turns import NOON, NS, attributes, turn
+from tests.store.long_thread import write_summarised_thread, write_thread
 from tests.store.meters import MeteredPostgres, MeteredSqlite, Work
 
 SHORT, LONG = 10, 2_000
@@ -71,6 +73,33 @@ async def test_a_page_costs_the_same_on_a_short_thread_and_on_a_long_one(databas
     assert long.steps <= short.steps * 1.02
 
 
+async def cost_of_recall(database: Metered, thread_id: str, turns: int, recall: Recall, given: int) -> Work:
+    """The work for what stands before the last run of a thread."""
+    store = SqlStore(database)
+    database.work = Work()
+    entries = await store.recall(NS, f"{thread_id}-{turns - 1}", recall)
+    assert len(entries) == given
+    cost, database.work = database.work, Work()
+    return cost
+
+
+@pytest.mark.requirement("AGT-09")
+@pytest.mark.parametrize(("recall", "given"), [(Recall(summarised=True), 19), (Recall(runs=6), 13)])
+async def test_what_a_model_is_given_costs_the_same_on_a_short_thread_and_on_a_long_one(
+    database: Metered, recall: Recall, given: int
+):
+    """Of ten turns nine stand before the last run, with a summary in the newest of them."""
+    for thread_id, turns in (("short", SHORT + 1), ("long", LONG)):
+        await database.write(partial(write_summarised_thread, thread_id=thread_id, turns=turns, kept=SHORT))
+    await database.write(gather_statistics)
+    await cost_of_recall(database, "short", SHORT + 1, recall, given)
+    short = await cost_of_recall(database, "short", SHORT + 1, recall, given)
+    long = await cost_of_recall(database, "long", LONG, recall, given)
+    assert short.steps > 0
+    assert len(long.statements) <= len(short.statements) + 3  # it walks no further than twice as far
+    assert long.steps <= short.steps * 2
+
+
 @pytest.mark.requirement("HIS-12")
 async def test_no_statement_about_a_branch_scans_a_table(database: Metered):
     await database.write(partial(write_thread, thread_id="short", turns=SHORT))
@@ -81,9 +110,17 @@ async def test_no_statement_about_a_branch_scans_a_table(database: Metered):
     await store.run_entries(NS, "long-7")
     await store.runs(NS, "short")
     await turn(store, "r1", thread_id="long")
+    await store.recall(NS, "r1", Recall(summarised=True))
+    await store.fork_thread(NS, "long", "fork", attributes())
+    await turn(store, "r2", thread_id="fork", previous_run_id="long-9", branch_after_entry="long-9-q")
+    await store.head(NS, "fork", ["long-3-q", "r1-q"], run_id="long-1990")
+    await store.messages(NS, "fork", renderer=1, limit=5)
+    await store.add_records(NS, "fork", [NewEntry(CustomEntry(name="n", value=1))], NOON, run_id="r3")
+    await store.runs(NS, "fork")
+    await store.delete_thread(NS, "short", NOON)
     assert any("RECURSIVE" in statement for statement, _ in database.work.statements)
     for statement, parameters in database.work.statements:
-        if statement.startswith(("SELECT", "WITH", "UPDATE")):
+        if statement.startswith(("SELECT", "WITH", "UPDATE", "DELETE")):
             plan = await database.plan(statement, parameters)
             assert not SCAN.search(plan), plan
 

@@ -11,11 +11,13 @@ from sqlalchemy import Connection, text
 
 from app.conversation.entries import CustomEntry, MessageEntry
 from app.conversation.outcomes import RunStatus
+from app.conversation.recall import Recall
 from app.store import engine, schema
 from app.store.adapter import ThreadQuery
 from app.store.opening import migrate, open_store
 from app.store.tables import metadata
-from tests.contracts.turns import DONE, NOON, claim_of
+from tests.contracts.branches import ASKING
+from tests.contracts.turns import DONE, NOON, attributes, claim_of
 
 ROWS = Path(__file__).parent / "first_migration.sql"
 Unit = Callable[[Connection], Any]
@@ -71,11 +73,34 @@ async def test_a_database_of_the_first_migration_opens_after_the_upgrade(url: st
     assert record == CustomEntry(name="chart", value=[1], id="e3")
     assert second.status is RunStatus.RUNNING
     page = await store.messages("default", "old", renderer=1)
-    assert [row.wire for row in page.rows] == ['[{"id":"e1"}]', None, None]
+    assert [row.wire for row in page.rows] == ['[{"id":"e1"}]', None, None, None]
+    assert [row.run_id for row in page.rows] == ["old-1", "old-1", "old-1", "old-2"]
     assert [run.id for _, run in await store.live_runs()] == ["old-2"]
     await store.finish("default", "old-2", DONE, NOON)
     run = await store.claim(claim_of("r3", namespace="default", thread_id="old"))
     assert (run.previous_run_id, run.state, run.seq) == ("old-2", {"step": 2}, 3)
+    await store.close()
+
+
+@pytest.mark.requirement("HIS-18", "HIS-05", "HIS-08")
+async def test_what_later_revisions_brought_works_on_old_rows(url: str, tmp_path: Path):
+    await on(url, write_old_rows)
+    await migrate(url, tmp_path)
+    store = await open_store(url, tmp_path)
+    old = await store.get_run("default", "old", "old-1")
+    assert old is not None
+    assert (old.branch_after_entry, old.resumed_by, old.result) == (None, None, None)
+    await store.finish("default", "old-2", ASKING, NOON)
+    await store.fork_thread("default", "old", "fork", attributes(), run_id="old-1")
+    taken = {"namespace": "default", "thread_id": "old"}
+    await store.claim(claim_of("resumed", resumes=True, **taken))
+    assert len(await store.recall("default", "resumed", Recall(summarised=True))) == 4
+    await store.finish("default", "resumed", DONE, NOON)
+    await store.claim(claim_of("edit", previous_run_id="old-1", branch_after_entry="e1", **taken))
+    assert [len(turn.entries) for turn in await store.transcript("default", "old")] == [1, 0]
+    await store.finish("default", "edit", DONE, NOON)
+    assert await store.delete_thread("default", "old", NOON)
+    assert [len(turn.entries) for turn in await store.transcript("default", "fork")] == [3]
     await store.close()
 
 

@@ -21,6 +21,9 @@ class TextPiece:
     """More text. May be empty."""
 
     text: str
+    new: bool = False
+    """Whether the provider begins a new block of text here. It is kept apart from one before it that holds
+    something for its provider."""
     provider: dict[str, JsonValue] | None = None
 
 
@@ -53,7 +56,8 @@ class CallPiece:
 
 @dataclass(frozen=True, slots=True)
 class ServerCall:
-    """A tool call that the provider ran itself, whole, with what it gave."""
+    """A tool call that the provider ran itself, whole, with what it gave: `content` for readers, `raw` as the
+    provider wants to see it again."""
 
     call_id: str
     name: str
@@ -62,6 +66,7 @@ class ServerCall:
     content: JsonValue = None
     raw: JsonValue = None
     is_error: bool = False
+    provider: dict[str, JsonValue] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from app.agent.models.base import CallPiece, ModelError, ModelEvent, TextPiece, ThinkingPiece
 from app.agent.models.demo_calls import calls_for
+from app.agent.models.demo_objects import object_for
 from app.agent.prompt import Prompt
 from app.conversation.messages import Message, Role
 from app.conversation.views import reader_text
@@ -46,16 +47,18 @@ class Reply:
 def reply_to(prompt: Prompt) -> Reply:
     """What to say to the last thing in the prompt."""
     results = _last_results(prompt.messages)
-    if results:
+    if results and prompt.output is None:
         return Reply(_text(_report(results)))
     asked = [text for message in prompt.messages if message.role is Role.USER and (text := _asked(message))]
     text = asked[-1] if asked else ""
     if _says(text, "fail|fails"):
         return _failure(text)
     thoughts = _thoughts(text) if _says(text, "think|thinking|reason|reasoning") else iter(())
-    calls = calls_for(text, prompt.tools)
+    calls = [] if results else calls_for(text, prompt.tools)
     if calls:
         return Reply(_chain(thoughts, _calls(calls)), calls=True)
+    if prompt.output is not None:
+        return Reply(_chain(thoughts, _text(object_for(text, prompt.output))))
     return Reply(_chain(thoughts, _answer(text, asked)), slow=_says(text, "slow|slowly"))
 
 

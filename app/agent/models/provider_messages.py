@@ -5,13 +5,13 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_ai.messages import (
     AudioUrl,
     BinaryContent,
+    Citation,
     DocumentUrl,
     ImageUrl,
-    InstructionPart,
     ModelMessage,
     ModelRequest,
     ModelRequestPart,
@@ -26,10 +26,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
     VideoUrl,
 )
-from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.tools import ToolDefinition as LibraryTool
 
-from app.agent.prompt import Prompt
+from app.agent.models.server_tools import server_parts
 from app.conversation.blocks import (
     Audio,
     Block,
@@ -49,23 +47,7 @@ from app.conversation.messages import Message, Role
 
 _MEDIA_URLS = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl, "document": DocumentUrl}
 _SEPARATOR = "\n\n"
-
-
-def request_parameters(prompt: Prompt) -> ModelRequestParameters:
-    """System text and tools."""
-    return ModelRequestParameters(
-        function_tools=[
-            LibraryTool(
-                name=tool.name,
-                description=tool.description or None,
-                parameters_json_schema=cast(dict[str, Any], tool.parameters),
-                # The schema goes out as it is: strictness would rewrite it, and few servers know of it.
-                strict=False,
-            )
-            for tool in prompt.tools
-        ],
-        instruction_parts=[InstructionPart(content=prompt.system)] if prompt.system else None,
-    )
+_CITATIONS = TypeAdapter(list[Citation])
 
 
 def request_messages(messages: Sequence[Message]) -> list[ModelMessage]:
@@ -129,7 +111,7 @@ def _media(block: Image | Audio | Video | Document) -> UserContent:
 def _response(message: Message) -> ModelResponse:
     stamps = [stamp for block in message.content if (stamp := _note(block, "canonicalSystem"))]
     return ModelResponse(
-        parts=[part for block in message.content if (part := _response_part(block, message)) is not None],
+        parts=[part for block in message.content for part in _response_parts(block, message)],
         model_name=message.model,
         provider_name=message.provider,
         canonical_system=cast(str, stamps[0]) if stamps else None,
@@ -137,7 +119,7 @@ def _response(message: Message) -> ModelResponse:
     )
 
 
-def _response_part(block: Block, message: Message) -> ModelResponsePart | None:
+def _response_parts(block: Block, message: Message) -> Iterator[ModelResponsePart]:
     known = {
         "id": _note(block, "id"),
         "provider_name": _note(block, "name") or message.provider,
@@ -145,14 +127,23 @@ def _response_part(block: Block, message: Message) -> ModelResponsePart | None:
     }
     notes = cast(dict[str, Any], known)
     if isinstance(block, Text | Reminder):
-        return TextPart(content=block.text, **notes)
-    if isinstance(block, Thinking):
-        return ThinkingPart(content=block.text, signature=block.signature or block.encrypted, **notes)
-    if isinstance(block, ToolCall) and not block.server:
-        return ToolCallPart(
-            tool_name=block.name, args=block.arguments or "{}", tool_call_id=block.id, **notes
-        )
-    return None
+        yield TextPart(content=block.text, citations=_citations(block), **notes)
+    elif isinstance(block, Thinking):
+        yield ThinkingPart(content=block.text, signature=block.signature or block.encrypted, **notes)
+    elif isinstance(block, ToolCall) and block.server:
+        yield from server_parts(block, notes)
+    elif isinstance(block, ToolCall):
+        arguments = block.arguments or "{}"
+        yield ToolCallPart(tool_name=block.name, args=arguments, tool_call_id=block.id, **notes)
+
+
+def _citations(block: Block) -> list[Citation] | None:
+    """The sources that the provider named for this text; none of a shape that the library does not know."""
+    told = _note(block, "citations")
+    try:
+        return _CITATIONS.validate_python(told) if told else None
+    except ValidationError:
+        return None
 
 
 def _note(block: Block, name: str) -> JsonValue:

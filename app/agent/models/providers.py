@@ -3,9 +3,10 @@ made, and not before: it is large, and the demo model does without."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.agent.models.base import Model, ModelEvent
 from app.agent.models.demo import DemoModel
@@ -14,10 +15,13 @@ from app.errors import StartupRefused
 
 if TYPE_CHECKING:
     import httpx2
+    from pydantic_ai.messages import ModelMessage
     from pydantic_ai.models import Model as LibraryModel
-    from pydantic_ai.providers import Provider
+    from pydantic_ai.models import StreamedResponse
 
 _NO_KEY = "api-key-not-set"
+_MOST_PAUSES = 16
+"""How often a provider may break off one answer to be asked to go on with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +37,14 @@ class ProviderKeys:
 class ProviderModel:
     """A model behind a provider's API. Close it with `aclose` when nothing uses it any more."""
 
-    def __init__(self, model: LibraryModel, http: httpx2.AsyncClient) -> None:
+    def __init__(
+        self, model: LibraryModel, http: httpx2.AsyncClient, server_tools: Sequence[str] = ()
+    ) -> None:
+        from app.agent.models import server_tools as known
+
         self._model = model
         self._http = http
+        self._server_tools = known.server_tools(model, server_tools)
 
     @property
     def provider(self) -> str:
@@ -59,40 +68,59 @@ class ProviderModel:
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
         """One request. ModelError for every failure of the provider's."""
-        from pydantic_ai.direct import model_request_stream
-
         from app.agent.models.provider_errors import explained
-        from app.agent.models.provider_events import model_events
-        from app.agent.models.provider_messages import request_messages, request_parameters
+        from app.agent.models.provider_events import Answer
+        from app.agent.models.provider_messages import request_messages
 
+        answer = Answer()
+        history = request_messages(prompt.messages)
         try:
-            async with model_request_stream(
-                self._model,
-                request_messages(prompt.messages),
-                model_request_parameters=request_parameters(prompt),
-                instrument=False,
-            ) as response:
-                async for event in model_events(response):
-                    yield event
+            for _ in range(_MOST_PAUSES):
+                async with self._request(prompt, history) as response:
+                    async for event in answer.pieces(response):
+                        yield event
+                if not answer.paused:
+                    break
+                history = [*history, response.get()]
         except Exception as error:
             failure = explained(error, self.provider)
             if failure is None:
                 raise
             raise failure from error
 
+    def _request(
+        self, prompt: Prompt, history: Sequence[ModelMessage]
+    ) -> AbstractAsyncContextManager[StreamedResponse]:
+        from pydantic_ai.direct import model_request_stream
+
+        from app.agent.models.provider_parameters import request_parameters, request_settings
+
+        return model_request_stream(
+            self._model,
+            history,
+            model_settings=request_settings(prompt, self.provider),
+            model_request_parameters=request_parameters(prompt, self._model.profile, self._server_tools),
+            instrument=False,
+        )
+
     async def aclose(self) -> None:
         """Closes the connections to the provider. Closing twice is harmless."""
+        async with self._model:  # leaving it closes what the library opened by itself
+            pass
         await self._http.aclose()
 
 
-def make_model(spec: str, keys: ProviderKeys | None = None) -> Model:
+def make_model(spec: str, keys: ProviderKeys | None = None, *, server_tools: Sequence[str] = ()) -> Model:
     """The model that `spec` names: `demo`, or `<prefix>:<name>`.
 
     `openai:` is chat completions here, with any server that speaks it; `openai-responses:` the Responses
-    API; `anthropic:` the Messages API; every other prefix is the library's own. StartupRefused, naming
+    API; `anthropic:` the Messages API; every other prefix is the library's own. `server_tools` are those that
+    the provider is to run itself, of `web_search`, `web_fetch` and `code_execution`. StartupRefused, naming
     MODEL, for what cannot be made.
     """
     if spec == "demo":
+        if server_tools:
+            raise StartupRefused("The demo model has no server tools.")
         return DemoModel()
     prefix, colon, name = spec.partition(":")
     if not colon or not prefix or not name:
@@ -102,7 +130,7 @@ def make_model(spec: str, keys: ProviderKeys | None = None) -> Model:
     from app.agent.models.repair import repairing_client
 
     http = repairing_client()
-    return ProviderModel(_library_model(prefix, name, keys or ProviderKeys(), http), http)
+    return ProviderModel(_library_model(prefix, name, keys or ProviderKeys(), http), http, server_tools)
 
 
 async def close_model(model: Model) -> None:
@@ -116,7 +144,9 @@ def _library_model(prefix: str, name: str, keys: ProviderKeys, http: httpx2.Asyn
         return _openai(prefix, name, keys, http)
     if prefix == "anthropic":
         return _anthropic(name, keys, http)
-    return _other(prefix, name, http)
+    from app.agent.models.prefixes import library_model
+
+    return library_model(prefix, name, http)
 
 
 def _openai(prefix: str, name: str, keys: ProviderKeys, http: httpx2.AsyncClient) -> LibraryModel:
@@ -154,21 +184,3 @@ def _anthropic(name: str, keys: ProviderKeys, http: httpx2.AsyncClient) -> Libra
         max_retries=0,
     )
     return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=client))
-
-
-def _other(prefix: str, name: str, http: httpx2.AsyncClient) -> LibraryModel:
-    from pydantic_ai.exceptions import UserError
-    from pydantic_ai.models import infer_model
-    from pydantic_ai.providers import infer_provider, infer_provider_class
-
-    def provider_of(provider_name: str) -> Provider[Any]:
-        kind: Any = infer_provider_class(provider_name)
-        try:
-            return kind(http_client=http)
-        except TypeError:
-            return infer_provider(provider_name)
-
-    try:
-        return infer_model(f"{prefix}:{name}", provider_of)
-    except (UserError, ValueError, ImportError) as error:
-        raise StartupRefused(f"VERBATIM_MODEL: {prefix}:{name} cannot be used: {error}") from error

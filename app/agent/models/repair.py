@@ -12,6 +12,7 @@ import httpx2
 
 from app.agent.models.repair_anthropic import AnthropicRepair
 from app.agent.models.repair_chat import ChatRepair
+from app.agent.models.repair_responses import ResponsesRepair
 from app.agent.models.sse import SseReader, written
 
 
@@ -27,20 +28,10 @@ class Repair(Protocol):
         ...
 
 
-class _Plain:
-    """For protocols without a repair of their own: comments and empty events go, all else stays."""
-
-    def take(self, name: str, data: str) -> Iterator[tuple[str, str]]:
-        yield name, data
-
-    def end(self) -> Iterator[tuple[str, str]]:
-        return iter(())
-
-
 _REPAIRS: dict[str, Callable[[], Repair]] = {
     "/chat/completions": ChatRepair,
     "/messages": AnthropicRepair,
-    "/responses": _Plain,
+    "/responses": ResponsesRepair,
 }
 
 

@@ -22,7 +22,20 @@ _EVENTS = frozenset(
         "error",
     }
 )
-_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "tool_use"})
+_BLOCKS = frozenset(
+    {
+        "text",
+        "thinking",
+        "redacted_thinking",
+        "tool_use",
+        "server_tool_use",
+        "web_search_tool_result",
+        "web_fetch_tool_result",
+        "code_execution_tool_result",
+        "bash_code_execution_tool_result",
+        "text_editor_code_execution_tool_result",
+    }
+)
 _DELTAS = frozenset(
     {"text_delta", "input_json_delta", "thinking_delta", "signature_delta", "citations_delta"}
 )
@@ -30,12 +43,14 @@ _DELTAS = frozenset(
 
 class AnthropicRepair:
     """Leaves out events, blocks and deltas of kinds that we do not know, pings, and token counts that are
-    null. A tool's input that came whole with the start of its block is told as a delta behind it. A stream
-    that stops without `message_stop` ends in an error."""
+    null. A tool's input that came whole with the start of its block is told as a delta behind it. Pieces of a
+    signature are joined, for the library keeps the last. A stream that stops without `message_stop` ends in
+    an error."""
 
     def __init__(self) -> None:
         self._unknown: set[object] = set()
         self._whole: set[object] = set()
+        self._signatures: dict[object, str] = {}
         self._over = False
 
     def take(self, name: str, data: str) -> Iterator[tuple[str, str]]:
@@ -49,6 +64,7 @@ class AnthropicRepair:
             self._over = True
         if self._is_known(event, str(kind)):
             _without_null_counts(event)
+            self._join_signature(event)
             whole = self._input_of(event)
             yield str(kind), json.dumps(event)
             if whole:
@@ -77,6 +93,15 @@ class AnthropicRepair:
             late = sort == "input_json_delta" and (index in self._whole or not delta.get("partial_json"))
             return index not in self._unknown and sort in _DELTAS and not late
         return kind != "content_block_stop" or index not in self._unknown
+
+    def _join_signature(self, event: Members) -> None:
+        """Makes every delta of a signature hold all of it so far."""
+        index = event.get("index")
+        for name in ("content_block", "delta"):
+            holder = cast(Members, event.get(name) or {})
+            piece = holder.get("signature")
+            if isinstance(piece, str):
+                self._signatures[index] = holder["signature"] = self._signatures.get(index, "") + piece
 
     def _input_of(self, event: Members) -> Members | None:
         """Takes the input out of the start of a tool's block."""

@@ -79,6 +79,25 @@ SIGNED = Recording(
     + end("tool_use")
 )
 
+SIGNATURE = "QUFBQUFBQUFB+/=="
+SIGNED_IN_PIECES = Recording(
+    START
+    + block(
+        0,
+        {"type": "thinking", "thinking": "", "signature": ""},
+        {"type": "thinking_delta", "thinking": "First."},
+        *({"type": "signature_delta", "signature": piece} for piece in ("QUFB", "QUFB", "QUFB+/==")),
+    )
+    + block(
+        1,
+        {"type": "thinking", "thinking": "", "signature": "QUFB"},
+        {"type": "thinking_delta", "thinking": "Second."},
+        {"type": "signature_delta", "signature": "QUFBQUFB+/=="},
+    )
+    + tool(2, "toolu_s", "get_weather", '{"city":"Basel"}')
+    + end("tool_use")
+)
+
 FROM_THE_FUTURE = Recording(
     START
     + b'event: vendor_future_event\ndata: {"type": "vendor_future_event", "x": 1}\n\n'
