@@ -8,6 +8,7 @@ from contextlib import aclosing
 from pydantic import JsonValue
 
 from app.agent.capabilities import capabilities_of
+from app.agent.condensing import Condensing
 from app.agent.context import RunContext
 from app.agent.events import AgentEvent, Appended, MessageDone, RunDone, ToolDone
 from app.agent.handoff import tool_name
@@ -53,12 +54,13 @@ class Agent:
 
     `respond` is one run over a history that the caller keeps; it remembers nothing. `run`, `resume` and `ask`
     are for a program of one's own: they keep the history in memory, in order, and never take anything out of
-    it. ValueError if two tools have one name; TypeError for a function that cannot be a tool or a hook, and for
-    an `output` that is no form of a JSON object.
+    it. ValueError if two tools have one name; TypeError for a function that cannot be a tool or a hook, and
+    for an `output` that is no form of a JSON object.
 
     Hooks (see `app.agent.hooks`) are asked in the order in which they are given. With `attribution` the model
     is told who said what others said (see `app.agent.attribution`); `steering_notice` tells it which messages
-    came while it was at work. `output` is the form of the last answer. `handoffs` are agents that may take
+    came while it was at work. `condense` keeps prompts short (see `app.agent.compaction` and
+    `app.agent.window`). `output` is the form of the last answer. `handoffs` are agents that may take
     over; give a function where they hand over in a circle. A `sticky` agent leaves the next run to whoever
     answered last.
     """
@@ -84,6 +86,7 @@ class Agent:
         attribution: bool = False,
         steering_notice: bool = True,
         output: Form | None = None,
+        condense: Condensing | None = None,
         handoffs: Sequence["Agent"] | Callable[[], Sequence["Agent"]] = (),
         sticky: bool = False,
     ) -> None:
@@ -98,6 +101,7 @@ class Agent:
         self._clock = clock or SystemClock()
         self._attribution = attribution
         self._steering_notice = steering_notice
+        self._condense = condense
         self._output = None if output is None else Output(output)
         self._handoffs = handoffs
         self._sticky = sticky
@@ -180,7 +184,7 @@ class Agent:
 
     def recall(self) -> Recall:
         """How much of a branch it is to be given."""
-        return EVERYTHING
+        return EVERYTHING if self._condense is None else self._condense.recall()
 
     def respond(self, context: RunContext) -> AsyncGenerator[AgentEvent, None]:
         """One run over the history in `context`. Ends with `RunDone` in every case: without a model it is a
@@ -207,6 +211,7 @@ class Agent:
             attribution=self._attribution,
             steering_notice=self._steering_notice,
             output=self._output,
+            condense=self._condense,
             description=self._description,
             sticky=self._sticky,
             children=self._children,
@@ -224,8 +229,8 @@ class Agent:
     async def run(self, given: RunInput) -> AsyncGenerator[AgentEvent, None]:
         """Appends the input to the agent's own history, answers it and appends what comes of it, each
         message before its event is given out; what a hook appends for this run alone is not kept. Application
-        records among the input reach no model and are given out as they came. Conflict if a run is under way or
-        waits for answers; ValueError if the agent has no model."""
+        records among the input reach no model and are given out as they came. Conflict if a run is under way
+        or waits for answers; ValueError if the agent has no model."""
         if self._paused is not None:
             raise Conflict(f"Agent {self._name} waits for answers; resume it.")
         async with aclosing(self._run(self._entries(given), None, ())) as events:

@@ -15,6 +15,7 @@ from app.conversation.blocks import ToolCall
 from app.conversation.interrupts import Interrupt
 from app.conversation.messages import Message
 
+_CUT_SHORT = "This call has no result: the run was cut short."
 _Answer = asyncio.Task[Message | Pause]
 
 
@@ -46,7 +47,7 @@ class CallBatch:
     async def events(self) -> AsyncGenerator[AgentEvent, None]:
         """What the tools tell, as they tell it, and their results in the order of the calls.
 
-        Stopped, HookFailed or Abort, once every tool was stopped and the results that there are were told.
+        Stopped, HookFailed or Abort, once every tool was stopped and each call has a result.
         """
         running = {call.id: self._start(call) for call in self._calls if call.name not in self._handoffs}
         told = 0
@@ -65,8 +66,7 @@ class CallBatch:
             for event in self._place.outbox.take():
                 yield event
             for call in self._calls[told:]:
-                if (message := _last_word(running.get(call.id))) is not None:
-                    yield ToolDone(message)
+                yield ToolDone(_last_word(running.get(call.id)) or self._cut_short(call))
             raise
         finally:
             await _cancel(running.values())
@@ -95,6 +95,12 @@ class CallBatch:
             self.interrupts += outcome.interrupts
             return ()
         return (ToolDone(outcome),)
+
+    def _cut_short(self, call: ToolCall) -> Message:
+        """Told in its place, so that results keep the order of their calls. Whether the tool had run already
+        is left open: hooks that were asked about its result may have been broken off."""
+        run, sender = self._place.run, self._place.agent
+        return result_of(call, _CUT_SHORT, is_error=True, clock=run.clock, sender_id=sender)
 
     def _hand_over(self, call: ToolCall) -> Message:
         """The first of several handovers counts: one agent goes on."""

@@ -168,8 +168,9 @@ class RunContext:
 
     `history` is the model's view of the branch, this run's opening messages included. `state` is the
     thread's shared state, as it is when the run begins. `answers` are those to `interrupts`, the open
-    questions of the paused run that this one takes up, by the id of the interrupt. `client_tools` are run by
-    the client. Nothing here is written by the agent: what it says, it says in events.
+    questions of the paused run that this one takes up, by the id of the interrupt; `held` is what a person
+    said along with them, to be heard behind the results. `client_tools` are run by the client. Nothing here
+    is written by the agent: what it says, it says in events.
     """
 
     namespace: str
@@ -183,6 +184,7 @@ class RunContext:
     interrupts: Sequence[Interrupt] = ()
     answers: Mapping[str, Answer] = field(default_factory=dict[str, Answer])
     client_tools: Sequence[ToolDefinition] = ()
+    held: Sequence[Message] = ()
     inbox: Inbox = field(default_factory=NoInbox)
     children: Children | None = None
     """None outside a server; sub-agents are then run in memory."""

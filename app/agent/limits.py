@@ -9,8 +9,8 @@ class Limits:
 
     `turns` counts model calls. `model_idle_seconds` is how long a model may stay silent while it is waited
     for, `tool_seconds` the time of a tool that names none itself, `answer_seconds` how long a person may take
-    to answer a question. `tokens` is the sum of all tokens that the providers reported. A model call that fails
-    before its first token is tried again `retries` times, after `retry_seconds`, twice that, and so on.
+    to answer a question. `tokens` is the sum of all tokens that the providers reported. A model call that
+    fails before its first token is tried again `retries` times, after `retry_seconds`, twice that, and so on.
     `grace_seconds` is what a cancelled tool or model gets to end by itself; it is then left alone.
     """
 

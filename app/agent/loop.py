@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from app.agent.asking import Asking, Desk
 from app.agent.calls import CallBatch
+from app.agent.condensing import Condenser, Means
 from app.agent.context import NoInbox, RunContext, Stopped
 from app.agent.ending import Ending
 from app.agent.events import (
@@ -29,10 +30,12 @@ from app.agent.hook_call import HookFailed
 from app.agent.hooking import Hooking
 from app.agent.hooks import Abort, AfterTurn, BeforeStop
 from app.agent.mind import Mind
-from app.agent.model_hooks import answered, answering
+from app.agent.model_hooks import Substitute, answered, answering
+from app.agent.models.base import Model
 from app.agent.outbox import Outbox
 from app.agent.pairing import result_of, waiting_calls
 from app.agent.pausing import by_call
+from app.agent.prompt import Prompt
 from app.agent.prompting import PromptMaker
 from app.agent.shared_state import Patch, SharedState
 from app.agent.structured import OutputRefused
@@ -42,7 +45,7 @@ from app.agent.watch import Watch
 from app.agent.workplace import Workplace
 from app.conversation.blocks import ToolCall
 from app.conversation.entries import MessageEntry
-from app.conversation.messages import Injected, Message, user_message
+from app.conversation.messages import Injected, Message, Role, assistant_message, user_message
 from app.conversation.outcomes import CALLS_LEFT_OPEN, EndReason
 from app.conversation.views import reader_text
 
@@ -77,6 +80,7 @@ class Loop:
         try:
             with Watch(self._context.stop, self._root.limits) as watch:
                 self._desk = self._furnish(watch)
+                self._condenser = self._condensing()
                 async with aclosing(self._turns()) as turns:
                     async for event in turns:
                         yield event
@@ -128,6 +132,8 @@ class Loop:
                         yield event
         elif self._root.sticky:
             self._mind = handed_over(self._mind, self._messages) or self._mind
+        for message in self._context.held if self._ending.reason is None else ():
+            yield Appended(MessageEntry(self._keep(message)))
 
     def _waiting_calls(self) -> list[ToolCall]:
         """Open calls of the past that somebody was asked about, or that the client has not answered yet."""
@@ -186,10 +192,14 @@ class Loop:
             self._ending.reason = self._end_before_call()
         elif self._mind.output is not None:
             try:
-                self._ending.result = self._mind.output.read(reader_text(self._messages[-1]))
+                self._ending.result = self._mind.output.read(self._last_words())
             except OutputRefused as refused:
                 for event in self._ask_again(refused):
                     yield event
+
+    def _last_words(self) -> str:
+        """The text of the last answer; hooks may have appended something behind it."""
+        return next((reader_text(one) for one in reversed(self._messages) if one.role is Role.ASSISTANT), "")
 
     def _ask_again(self, refused: OutputRefused) -> Iterator[AgentEvent]:
         self._refused += 1
@@ -208,8 +218,12 @@ class Loop:
         asking = Asking(self._desk, self._mind.name)
         model = self._mind.model
         try:
-            prompt = await self._maker().prompt(self._messages, self._arrived)
             model = await answering(self._hooking(), model, self._turn, self._tally.total())
+            if not isinstance(model, Substitute) and (
+                summary := await self._condenser.summary(self._messages)
+            ):
+                yield Appended(MessageEntry(self._keep(summary)))
+            prompt = await self._prompt_for(model)
             async with aclosing(asking.events(prompt, model)) as telling:
                 async for event in telling:
                     yield event
@@ -226,6 +240,12 @@ class Loop:
         if self._ending.reason is None and self._mind.hooks.after_model:
             await answered(self._hooking(), message, self._turn, self._tally.total())
         yield self._leave()
+
+    async def _prompt_for(self, model: Model) -> Prompt:
+        """A hook that answers in the model's place is shown nothing, and nothing is made for it."""
+        if isinstance(model, Substitute):
+            return Prompt(system="", messages=())
+        return await self._maker().prompt(self._messages, self._arrived)
 
     async def _use_tools(self) -> AsyncGenerator[AgentEvent, None]:
         """Runs all open calls side by side. Those of the client are left to it, and what waits for a person
@@ -252,10 +272,31 @@ class Loop:
             self._mind = handed_over(self._mind, self._messages) or self._mind
         yield self._leave()
 
+    def _condensing(self) -> Condenser:
+        root = self._root
+        return Condenser(root.condense, Means(self._context, self._ask_aside, root.limits, root.strays))
+
+    async def _ask_aside(self, prompt: Prompt, model: Model | None) -> Message:
+        """A call of whose answer nothing is told."""
+        model, asking = model or self._mind.model, Asking(self._desk)
+        async with aclosing(asking.events(prompt, model)) as telling:
+            async for _ in telling:
+                pass
+        for _ in asking.response.close():
+            pass
+        reason = asking.response.stop_reason()
+        return asking.response.message(reason, model) or assistant_message(())
+
     def _maker(self) -> PromptMaker:
         context = self._context
         return PromptMaker(
-            self._mind, self._hooking(), self._client_tools, context.clock, self._turn, self._tally.total()
+            self._mind,
+            self._condenser,
+            self._hooking(),
+            self._client_tools,
+            context.clock,
+            self._turn,
+            self._tally.total(),
         )
 
     def _workplace(self) -> Workplace:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from app.agent.asking import Sleep
+from app.agent.condensing import Condensing
 from app.agent.hooks import Hooks
 from app.agent.limits import Limits
 from app.agent.models.base import Model
@@ -34,6 +35,7 @@ class Mind:
     attribution: bool = False
     steering_notice: bool = True
     output: Output | None = None
+    condense: Condensing | None = None
     description: str = ""
     sticky: bool = False
     """Whether the last who answered goes on in the next run."""

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.agent.attribution import attributed
+from app.agent.condensing import Condenser
 from app.agent.handoff import definition
 from app.agent.hooking import Hooking
 from app.agent.mind import Mind
@@ -19,6 +20,7 @@ class PromptMaker:
     """Makes the prompt of the model call `turn` of a run. `usage` is what the calls before it cost."""
 
     mind: Mind
+    condenser: Condenser
     hooking: Hooking
     client_tools: Mapping[str, ToolDefinition]
     clock: Clock
@@ -28,7 +30,7 @@ class PromptMaker:
     async def prompt(self, messages: Sequence[Message], arrived: Collection[str]) -> Prompt:
         """Every shaping starts from all that was said, so that none adds to another. `arrived` are the ids of
         messages that came while the run was under way. HookFailed, Abort, Stopped."""
-        mind = self.mind
+        mind, messages = self.mind, self.condenser.view(messages)
         if mind.hooks.before_call:
             messages = await self.hooking.shape(messages, self.turn, self.usage)
         if mind.steering_notice:

@@ -9,7 +9,6 @@ from app.agui.intake import Left, NothingNew, Turn, take_turn
 from app.api.deps import Principal, Services
 from app.api.reading import Reader, Reading
 from app.clock import new_id
-from app.conversation.entries import MessageEntry
 from app.errors import AlreadyResumed, Conflict, HeadMoved, InvalidInput, RunExists, ThreadBusy
 from app.paths import events_path, quoted
 from app.runs.order import LiveRun, Order
@@ -107,7 +106,7 @@ def _order(
         thread_id=asked.thread_id,
         run_id=asked.run_id,
         agent=agent,
-        entries=[*turn.entries, *map(MessageEntry, turn.held)],
+        entries=turn.entries,
         thread=ThreadAttributes(
             agent=agent.name,
             created_at=services.clock.now(),
@@ -122,6 +121,7 @@ def _order(
         branch_after_entry=turn.branch.after_entry,
         resumes=turn.resumes,
         answers=turn.answers,
+        held=turn.held,
         settled=turn.settled,
         client_tools=turn.client_tools,
         state=turn.state,

@@ -17,6 +17,7 @@ from app.conversation.outcomes import EndReason, RunEnd
 from app.conversation.views import model_view, reader_view, title
 from app.errors import AppError
 from app.runs.children import ManagedChildren
+from app.runs.held import with_held
 from app.runs.log import EventLog
 from app.runs.log_memory import LogShelf
 from app.runs.order import LiveRun, Order
@@ -96,7 +97,7 @@ class RunManager:
                 resumes=order.resumes is not None,
                 state=order.state,
                 meta=order.meta,
-                input=order.input,
+                input=with_held(order.input, order.held),
                 digest=order.digest,
             )
         )
@@ -135,6 +136,7 @@ class RunManager:
             clock=self._clock,
             agent=order.agent.name,
             said=model_view(order.entries),
+            held=order.held,
             snapshot=partial(self._snapshot, order, record),
         )
 
@@ -175,6 +177,7 @@ class RunManager:
             interrupts=[Interrupt.model_validate(interrupt) for interrupt in asked],
             answers={answer.interrupt_id: answer for answer in order.answers},
             client_tools=order.client_tools,
+            held=order.held,
             children=ManagedChildren(order, self._store, self._clock, self.start),
         )
 
@@ -203,8 +206,8 @@ class RunManager:
         self, namespace: str, thread_id: str, entries: Sequence[CustomEntry | TransientEntry]
     ) -> str | None:
         """Adds application records to a thread, shows them to those who follow its live run, and names the
-        run that holds them. Transient ones are not stored; None where nothing was and nothing runs. Errors are
-        those of the store's `add_records`."""
+        run that holds them. Transient ones are not stored; None where nothing was and nothing runs. Errors
+        are those of the store's `add_records`."""
         run_id: str | None = None
         stored = [entry for entry in entries if isinstance(entry, CustomEntry)]
         if stored:
@@ -290,14 +293,17 @@ class RunManager:
 
 def _opened(order: Order, record: RunRecord) -> RunOpened:
     said = model_view(order.entries)
+    records = [entry for entry in order.entries if isinstance(entry, CustomEntry)]
+    messages = reader_view(message for message in said if message.id not in order.settled)
     return RunOpened(
         thread_id=order.thread_id,
         run_id=record.id,
         agent=order.agent.name,
-        accepted=tuple(reader_view(message for message in said if message.id not in order.settled)),
+        accepted=(*messages, *records),
         state=record.state,
         state_differs=order.state_differs,
         settled=tuple(message for message in said if message.id in order.settled),
+        held=tuple(reader_view(order.held)),
         parent_run_id=order.parent_run_id,
     )
 

@@ -11,6 +11,7 @@ from app.agent.events import RunEvent
 from app.agent.prompt import ToolDefinition
 from app.conversation.entries import StoredEntry
 from app.conversation.interrupts import Answer
+from app.conversation.messages import Message
 from app.conversation.outcomes import RunEnd
 from app.runs.log import EventLog
 from app.runs.recorder import Translate
@@ -22,7 +23,8 @@ class Order:
     """A run to be started: whose, where, by which agent, on what.
 
     `entries` open the run. `settled` of them, by their ids, are results that the server gave to calls which
-    nobody answered.
+    nobody answered. `held` are messages that came with answers to a paused run: they are said once its calls
+    have their results, and kept with the run's input until then.
     """
 
     namespace: str
@@ -40,6 +42,7 @@ class Order:
     resumes: RunRecord | None = None
     """The paused run that `answers` take up; it is `previous_run_id` too."""
     answers: Sequence[Answer] = ()
+    held: Sequence[Message] = ()
     settled: frozenset[str] = frozenset()
     client_tools: Sequence[ToolDefinition] = ()
     state: JsonValue | Keep = KEEP

@@ -34,6 +34,7 @@ from app.conversation.outcomes import CALLS_LEFT_OPEN, EndReason, RunEnd, RunSta
 from app.conversation.views import reader_text
 from app.errors import AppError, Conflict, OutcomeUnknown, StorageFailed
 from app.frames import Frame
+from app.runs.held import unsaid
 from app.runs.log import EventLog
 from app.store.adapter import KEEP, Keep, NewEntry, RunLedger
 
@@ -65,7 +66,8 @@ class Renderer(Protocol):
 
 
 class Recorder:
-    """Records one run. `said` are the messages of this run so far, its opening ones included.
+    """Records one run. `said` are the messages of this run so far, its opening ones included, and `held`
+    those that were accepted with it and are stored at its end at the latest.
 
     `delays` are the seconds between attempts while the database refuses (`DELAYS` if not given). `snapshot`
     reads the thread as it is stored, for the end of a run that pauses.
@@ -84,6 +86,7 @@ class Recorder:
         agent: str,
         said: Sequence[Message] = (),
         delays: Sequence[float] | None = None,
+        held: Sequence[Message] = (),
         snapshot: TakeSnapshot | None = None,
     ) -> None:
         self._namespace = namespace
@@ -96,6 +99,7 @@ class Recorder:
         self._agent = agent
         self._said = list(said)
         self._delays = DELAYS if delays is None else delays
+        self._held = held
         self._snapshot = snapshot
         self._state: JsonValue | Keep = KEEP
         """The shared state, where it is not stored as it is by now."""
@@ -244,7 +248,8 @@ class Recorder:
         """Stores the end, with results for open calls, and then tells the followers."""
         open_calls = [] if end.reason in CALLS_LEFT_OPEN else unanswered_calls(self._said)
         results = call_results(open_calls, end.reason, self._agent, self._clock)
-        events = [*self._untold, *(ToolDone(result) for result in results)]
+        late = unsaid(self._held, self._said)
+        events = [*self._untold, *(ToolDone(result) for result in results), *map(Appended, late)]
         entries = [entry for event in events if (entry := _entry_of(event)) is not None]
         new = new_entries(entries, self._renderer)
         at = self._clock.now()

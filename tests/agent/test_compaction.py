@@ -107,6 +107,8 @@ def test_a_call_that_may_still_get_its_result_is_never_covered() -> None:
     plan = planned(Compaction(200, keep_tokens=0), waiting)
     assert plan.kept[0] is called
     assert Compaction(100, keep_tokens=0).plan(waiting[3:]) is None
+    interrupted = [*turn("a"), *waiting, user_message(LONG)]
+    assert planned(Compaction(200, keep_tokens=0), interrupted).covers == "a!"
 
 
 def test_a_call_that_nobody_will_answer_any_more_stops_no_summary() -> None:
@@ -146,8 +148,12 @@ def test_injected_messages_begin_no_turn() -> None:
 def test_a_prompt_that_is_long_for_other_reasons_keeps_less_of_its_messages() -> None:
     history = [*turn("a"), *turn("b"), *turn("c", usage=6000), user_message(LONG, id="d?")]
     assert ids(planned(Compaction(5000, keep_tokens=4000), history).kept)[0] == "c?"
-    short = [user_message("hi"), assistant_message("hello", usage=Usage(total_tokens=9000))]
+    short = [user_message(LONG), assistant_message(LONG, usage=Usage(total_tokens=9000)), *step("1")]
     assert Compaction(5000).plan(short) is None
+
+
+def test_what_is_shorter_than_any_summary_is_left_as_it_is() -> None:
+    assert Compaction(100).plan([user_message("a"), assistant_message("b"), user_message(LONG)]) is None
 
 
 async def test_the_model_is_shown_the_summary_in_place_of_what_it_covers() -> None:
@@ -220,7 +226,7 @@ def test_a_message_that_readers_see_covers_nothing_whatever_it_says_of_itself() 
         {"threshold": 100, "keep_tokens": -1},
         {"threshold": 100, "request_tokens": 0},
         {"threshold": 100, "result_characters": 0},
-        {"threshold": 100, "model": ScriptedModel([]), "function": _gives_none},
+        {"threshold": 100, "model": ScriptedModel([]), "function": len},
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:

@@ -91,7 +91,11 @@ def test_the_view_is_an_end_of_the_history_in_which_no_call_is_torn_from_its_res
     assert asked(view) >= min(count, asked(history))
 
 
-@given(st.lists(HISTORIES.map(lambda rest: [user_message("go"), *rest]), max_size=6), st.integers(1, 3))
+def begun(rest: list[Message]) -> list[Message]:
+    return [user_message("note", injected=Injected.META), user_message("go"), *rest]
+
+
+@given(st.lists(HISTORIES.map(begun), max_size=6), st.integers(1, 3))
 def test_as_many_runs_as_the_window_recalls_are_enough_for_its_view(
     runs: list[list[Message]], count: int
 ) -> None:
