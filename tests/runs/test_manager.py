@@ -185,7 +185,7 @@ async def test_an_end_that_the_database_refused_is_stored_later_and_frees_the_th
 async def test_a_history_that_cannot_be_read_ends_the_run_with_an_error(store: Store) -> None:
     runs = managing(store)
     await told(await runs.start(order("one", run_id="r1")))
-    held = Held(store, "load", failures=1)
+    held = Held(store, "recall", failures=1)
     run = await managing(held).start(order("two"))
     assert b'"STORAGE_FAILED"' in await told(run)
     assert (await row(store)).status is RunStatus.FAILED
