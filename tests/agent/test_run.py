@@ -9,6 +9,7 @@ from app.agent.agent import Agent
 from app.agent.events import MessageDone, StepEnded, StepStarted, ToolDone
 from app.agent.models.base import CallPiece, Finished, ServerCall, TextPiece, ThinkingPiece
 from app.agent.models.scripted import ScriptedModel
+from app.agent.tools import tool
 from app.conversation.blocks import Text, Thinking, ToolCall
 from app.conversation.messages import Message, Role, StopReason, Usage, assistant_message, user_message
 from app.conversation.outcomes import EndReason, RunEnd
@@ -276,14 +277,29 @@ async def test_capabilities_tell_what_is_true() -> None:
     assert told.tools is not None
     assert told.tools.supported
     assert [tool.name for tool in told.tools.items or []] == ["weather"]
-    assert told.tools.client_provided is False
+    assert told.tools.client_provided
+    assert told.human_in_the_loop is not None
+    assert not told.human_in_the_loop.supported
+    assert told.output is not None
+    assert told.output.structured_output is False
     assert told.multimodal is not None
     assert told.multimodal.input is not None
     assert told.multimodal.input.image
     assert not told.multimodal.input.audio
-    plain = AgentCapabilities.model_validate(Agent("bot", model=ScriptedModel([])).capabilities())
-    assert plain.tools is not None
-    assert plain.tools.supported is False
+    rich = Agent(
+        "bot",
+        model=ScriptedModel([]),
+        tools=[tool(approval=True)(weather)],
+        handoffs=[Agent("doctor", description="Heals.")],
+        output={"type": "object"},
+    )
+    told = AgentCapabilities.model_validate(rich.capabilities())
+    assert told.human_in_the_loop is not None
+    assert told.human_in_the_loop.approve_with_edits
+    assert told.multi_agent is not None
+    assert [one.name for one in told.multi_agent.subagents or []] == ["doctor"]
+    assert told.output is not None
+    assert told.output.structured_output
 
 
 async def test_leaving_a_run_in_the_middle_closes_the_models_stream() -> None:

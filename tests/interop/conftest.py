@@ -116,6 +116,7 @@ SCRIPTS: Mapping[str, Callable[[], Sequence[Reply]]] = {
         [CallPiece("0", name="map", call_id="call_a", arguments="{}"), Finished(StopReason.TOOL_USE)],
         "There it is.",
     ],
+    "branches": lambda: ["First.", "Second.", "Third."],
     "stopped": lambda: [["This takes ", asyncio.Event()], "Where were we?"],
 }
 

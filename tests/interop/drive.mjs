@@ -61,10 +61,11 @@ function replies(payload) {
   return agent.pendingInterrupts.map(({ id }) => ({ interruptId: id, status: "resolved", payload }));
 }
 
-async function talk({ say, stop: stopping, tools, answer: content, resume }) {
+async function talk({ say, keep, stop: stopping, tools, answer: content, resume }) {
   said.length = 0;
   const outcome = {};
   let asked;
+  if (keep !== undefined) agent.setMessages(agent.messages.slice(0, keep));
   if (content !== undefined) answer(content);
   if (say !== undefined) agent.addMessage({ id: crypto.randomUUID(), role: "user", content: say });
   const options = { tools: tools ?? [], ...(resume === undefined ? {} : { resume: replies(resume) }) };

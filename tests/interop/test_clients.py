@@ -114,6 +114,33 @@ async def test_a_question_reaches_the_client_and_its_answer_the_call(drive: Driv
 
 
 @both_generations
+@pytest.mark.requirement("AGUI-09", "AGT-14")
+async def test_arguments_that_a_person_edited_in_a_client_are_used(drive: Drive, client: str):
+    resume = {"approved": True, "editedArgs": {"to": "bob"}}
+    _, turn = await drive(client, "asking", [{"say": "Send it"}, {"resume": resume}])
+    assert _problems(turn) == {}
+    assert _texts(turn, "tool") == ["3", "sent to bob"]
+
+
+@both_generations
+@pytest.mark.requirement("AGUI-07")
+async def test_a_list_cut_behind_a_persons_message_asks_for_another_answer(drive: Drive, client: str):
+    first, again = await drive(client, "text", [{"say": "Hello"}, {"keep": 1}])
+    assert (_problems(first), _problems(again)) == ({}, {})
+    assert _texts(again, "assistant") == ["And again."]
+    assert _texts(again, "user") == ["Hello"]
+
+
+@both_generations
+@pytest.mark.requirement("AGUI-07")
+async def test_a_list_that_goes_on_from_earlier_begins_a_branch_there(drive: Drive, client: str):
+    turns = await drive(client, "branches", [{"say": "one"}, {"say": "two"}, {"keep": 2, "say": "other two"}])
+    assert [_problems(turn) for turn in turns] == [{}, {}, {}]
+    assert _texts(turns[-1], "user") == ["one", "other two"]
+    assert _texts(turns[-1], "assistant") == ["First.", "Third."]
+
+
+@both_generations
 @pytest.mark.requirement("AGUI-08")
 async def test_a_client_runs_its_own_tool_and_the_turn_goes_on(drive: Drive, client: str):
     tool: dict[str, Any] = {

@@ -89,7 +89,7 @@ def test_a_planted_difference_is_found(node: Node, agui_clients: Path, tmp_path:
     planted = {
         "": sound,
         "history": replace(sound, stored=[*sound.stored[:1], CustomEntry("note", 2, id="e")]),
-        "snapshot": replace(sound, stored=sound.stored[:1]),
+        "snapshot": replace(sound, stored=sound.stored[1:]),
         "state": replace(sound, state=State({"n": 1})),
     }
     found = held(node, agui_clients, client, list(planted.values()), tmp_path / "told.json")
