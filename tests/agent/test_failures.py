@@ -34,6 +34,7 @@ def weather(city: str = "Basel") -> str:
 CALL = CallPiece("0", "{}", name="weather")
 
 
+@pytest.mark.requirement("AGT-17")
 @pytest.mark.parametrize("first", [[busy()], [" ", busy()], [CUT], ["\n", CUT]])
 async def test_a_call_that_fails_before_its_first_token_is_tried_again(first: Reply) -> None:
     model = ScriptedModel([first, [busy()], "at last"])
@@ -199,6 +200,7 @@ async def test_a_stream_that_will_not_close_does_not_hold_up_who_leaves(hangs: b
     await asyncio.wait_for(run.aclose(), 5)
 
 
+@pytest.mark.requirement("AGT-17")
 async def test_a_model_that_falls_silent_times_out_and_its_text_is_kept() -> None:
     model = ScriptedModel([["Thinking about it", asyncio.Event()]])
     told = await answer(Agent("bot", model=model, limits=Limits(model_idle_seconds=0.02)), "go")
@@ -242,6 +244,7 @@ async def test_tools_take_no_time_from_the_models_patience() -> None:
 
 
 @pytest.mark.parametrize("reply", [["a", asyncio.Event()], [CallPiece("0", name="endless")]])
+@pytest.mark.requirement("AGT-17")
 async def test_a_run_that_takes_too_long_ends_and_keeps_its_work(reply: Reply) -> None:
     async def endless() -> None:
         await asyncio.Event().wait()
@@ -254,6 +257,7 @@ async def test_a_run_that_takes_too_long_ends_and_keeps_its_work(reply: Reply) -
     assert kept(told)
 
 
+@pytest.mark.requirement("AGT-17")
 async def test_a_loop_that_never_ends_is_ended_and_its_last_calls_are_answered() -> None:
     ran: list[str] = []
 
@@ -273,6 +277,7 @@ async def test_a_loop_that_never_ends_is_ended_and_its_last_calls_are_answered()
     assert error.code == "LOOP_LIMIT"
 
 
+@pytest.mark.requirement("AGT-17")
 async def test_a_token_budget_ends_the_run_before_the_next_tools() -> None:
     spent = Finished(StopReason.TOOL_USE, usage=Usage(input_tokens=60, output_tokens=50))
     model = ScriptedModel([[CALL, spent], "never"])
