@@ -34,6 +34,8 @@ class Desk:
     strays: Strays
     tally: Tally
     used: set[str]
+    own_ids: bool = False
+    """Whether more call ids may be taken than those."""
     sleep: Sleep = asyncio.sleep
 
 
@@ -46,7 +48,7 @@ class Asking:
         self.response = self._blank()
 
     def _blank(self) -> Response:
-        return Response(self._desk.run.clock, self._desk.used, self._sender_id)
+        return Response(self._desk.run.clock, self._desk.used, self._sender_id, own_ids=self._desk.own_ids)
 
     async def events(self, prompt: Prompt, model: Model) -> AsyncGenerator[AgentEvent, None]:
         """What the model says. Stopped, ModelError, or what the model raised; what it cost is counted."""

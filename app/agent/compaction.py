@@ -8,13 +8,13 @@ from itertools import accumulate
 
 from app.agent.condensing import Means, NotSummarised, Plan
 from app.agent.models.base import Model
-from app.agent.summaries import is_summary, newest_summary, projected, summary_message
+from app.agent.summaries import newest_summary, projected, summary_message
 from app.agent.summariser import INSTRUCTIONS, ByFunction, ByModel, Summariser, SummaryFunction
 from app.agent.tokens import estimate, estimate_all, reported
 from app.agent.turns import sound_cuts, turn_starts
 from app.conversation.messages import Message, Role
 from app.conversation.recall import Recall
-from app.conversation.views import store_keeps
+from app.conversation.views import stands_for_others, store_keeps
 
 _LEAST_REQUEST = 4_000
 _SHORTEST = estimate(summary_message("x", covers="x", origin=""))
@@ -72,7 +72,7 @@ class Compaction:
         if occupied < self.threshold:
             return None
         view = projected(messages)
-        earlier = view[0] if view and is_summary(view[0]) else None
+        earlier = view[0] if view and stands_for_others(view[0]) else None
         rest = view if earlier is None else view[1:]
         cut = self._cut(rest, 0 if earlier is None else estimate(earlier), occupied)
         if cut == 0:

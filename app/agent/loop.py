@@ -362,7 +362,16 @@ class Loop:
     def _furnish(self, watch: Watch) -> Desk:
         root = self._root
         used = {call.id for message in self._messages for call in message.tool_calls()}
-        return Desk(self._context, root.limits, watch, root.strays, self._tally, used, root.sleep)
+        return Desk(
+            self._context,
+            root.limits,
+            watch,
+            root.strays,
+            self._tally,
+            used,
+            own_ids=root.condense is not None,
+            sleep=root.sleep,
+        )
 
     def _state_changed(self, patch: Patch, state: JsonValue) -> None:
         self._outbox.put(StateChanged(patch, state))

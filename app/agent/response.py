@@ -33,6 +33,7 @@ from app.conversation.messages import Message, Role, StopReason
 
 _log = logging.getLogger(__name__)
 _LONGEST_CALL_ID = 200
+_SHORTEST_UNIQUE_ID = 16
 
 Provider = dict[str, JsonValue]
 
@@ -115,14 +116,19 @@ _Part = _TextPart | _ThinkingPart | _CallPart | _ServerPart
 
 class Response:
     """Collects what a model says to one request, under one message id. A request that is made again has a
-    new one. `used` are the call ids that are taken already, `sender_id` is who says it."""
+    new one. `used` are the call ids that are taken already, `sender_id` is who says it. With `own_ids` a
+    short call id of the provider's is replaced too, where not all that are taken can be known.
+    """
 
-    def __init__(self, clock: Clock, used: set[str], sender_id: str | None = None) -> None:
+    def __init__(
+        self, clock: Clock, used: set[str], sender_id: str | None = None, *, own_ids: bool = False
+    ) -> None:
         self.message_id = new_id("msg")
         self.finished: Finished | None = None
         self._clock = clock
         self._used = used
         self._sender_id = sender_id
+        self._shortest_id = _SHORTEST_UNIQUE_ID if own_ids else 1
         self._parts: list[_Part] = []
         self._calls: dict[str, _CallPart] = {}
         self._current: _TextPart | _ThinkingPart | None = None
@@ -269,7 +275,7 @@ class Response:
         yield ToolCallEnded(block.id)
 
     def _free_id(self, given: str) -> str:
-        sound = given.isprintable() and 0 < len(given) <= _LONGEST_CALL_ID
+        sound = given.isprintable() and self._shortest_id <= len(given) <= _LONGEST_CALL_ID
         call_id = given if sound and given not in self._used else new_id("call")
         self._used.add(call_id)
         return call_id

@@ -7,8 +7,8 @@ prompt made of the view holds the summary in its place.
 from collections.abc import Sequence
 
 from app.clock import Clock
-from app.conversation.messages import Injected, Message, Role, user_message
-from app.conversation.views import reader_sees
+from app.conversation.messages import Injected, Message, user_message
+from app.conversation.views import stands_for_others
 
 HEADING = "Summary of what was said before:\n\n"
 
@@ -18,15 +18,10 @@ def summary_message(text: str, *, covers: str, origin: str, clock: Clock | None 
     return user_message(HEADING + text, injected=Injected.META, origin=origin, covers=covers, clock=clock)
 
 
-def is_summary(message: Message) -> bool:
-    """Whether the message stands for others. What a reader sees never does, whoever says so of it."""
-    return message.covers is not None and message.role is Role.USER and not reader_sees(message)
-
-
 def newest_summary(messages: Sequence[Message]) -> int | None:
     """The index of the last summary."""
     for index in range(len(messages) - 1, -1, -1):
-        if is_summary(messages[index]):
+        if stands_for_others(messages[index]):
             return index
     return None
 
@@ -42,4 +37,4 @@ def projected(messages: Sequence[Message]) -> Sequence[Message]:
         return messages
     summary = messages[at]
     start = next((index + 1 for index in range(at - 1, -1, -1) if messages[index].id == summary.covers), 0)
-    return [summary, *(message for message in messages[start:] if not is_summary(message))]
+    return [summary, *(message for message in messages[start:] if not stands_for_others(message))]

@@ -109,13 +109,13 @@ class Reader:
         return None if previous is None else await self._run(previous)
 
     async def _open_calls(self, branch: Branch | None, base: RunRecord | None) -> tuple[OpenCall, ...]:
-        """What the run that is continued left open. Before a cut, all calls have their results."""
+        """What the run that is continued left open where it is left. Only a run that paused again holds more
+        than results behind an open call, so only there a cut leaves one."""
         if base is None or base.end_reason not in _LEAVES_CALLS:
             return ()
-        if branch is not None and branch.after_entry is not None:
-            return ()
+        after = None if branch is None else branch.after_entry
         run: RunRecord | None = base
-        maker, entries = base, await self._entries(base)
+        maker, entries = base, _until(await self._entries(base), after)
         while run is not None and not holds_an_answer(entries):
             cut, run = run.branch_after_entry, await self._previous(run)
             if run is not None:

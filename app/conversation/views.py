@@ -23,6 +23,12 @@ def reader_sees(message: Message) -> bool:
     return message.injected is Injected.NONE
 
 
+def stands_for_others(message: Message) -> bool:
+    """Whether it is a summary, which a model reads in the place of what it covers. What a reader sees never
+    is one, whoever says so of it."""
+    return message.covers is not None and message.role is Role.USER and not reader_sees(message)
+
+
 def stored_view(entries: Iterable[Entry]) -> list[StoredEntry]:
     """What a store keeps of these entries, in order."""
     return [entry for entry in entries if not isinstance(entry, TransientEntry) and _is_durable(entry)]

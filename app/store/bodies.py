@@ -69,7 +69,7 @@ def _message(message: Message) -> dict[str, Any]:
         "sender_id": message.sender_id,
         "created_at": message.created_at,
         "shown": views.reader_sees(message),
-        "covers": message.covers,
+        "covers": message.covers if views.stands_for_others(message) else None,
         "body": _json(message),
     }
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.agent.models.base import CallPiece
-from app.agent.tools import ToolLike, tool
+from app.agent.tools import ToolContext, ToolLike, tool
 from tests.services.chat import Chat, OpenChat, text_of, user
 from tests.services.sse import SseFrame
 
@@ -190,3 +190,29 @@ async def test_answers_to_nothing_are_counted_beside_a_run_that_starts(open_chat
         chat.body("t", "hello", resume=[{"interruptId": "gone", "status": "cancelled"}])
     )
     assert (answer.status_code, answer.headers["verbatim-ignored-resume"]) == (200, "1")
+
+
+@pytest.mark.requirement("AGUI-07", "AGUI-09")
+async def test_another_answer_to_what_was_said_before_a_second_question_leaves_no_call_open(
+    open_chat: OpenChat,
+) -> None:
+    def book(context: ToolContext) -> str:
+        return f"{context.ask('Where?')} {context.ask('When?')}"
+
+    first = [call("c1"), CallPiece("b", "{}", name="book", call_id="b")]
+    chat = await open_chat(first, "booked", "another", "next", tools=[asks([]), book])
+    leave, where = await pause(chat)
+    answers = [yes(leave), {"interruptId": where["id"], "status": "resolved", "payload": "Basel"}]
+    await chat.run("t", user("hurry", "u2"), resume=answers, run="r2")
+    (*_, second) = await chat.runs("t")
+    (when,) = second["interrupts"]
+    answers = [{"interruptId": when["id"], "status": "resolved", "payload": "today"}]
+    assert text_of(await chat.run("t", resume=answers, run="r3")) == "booked"
+    history = await chat.messages("t")
+    cut = [message["id"] for message in history].index("u2") + 1
+    assert text_of(await chat.run("t", *history[:cut], run="r4")) == "another"
+    said = await chat.texts("t")
+    assert [role for role, _ in said] == ["user", "assistant", "tool", "tool", "user", "assistant"]
+    assert said[2] == ("tool", "sent to ann")
+    assert "not executed" in said[3][1]
+    assert text_of(await chat.run("t", user("and?", "u3"))) == "next"
