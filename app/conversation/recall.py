@@ -8,12 +8,11 @@ class Recall:
     """What an agent needs of the past. The default is all of it.
 
     `summarised`: only what follows the last message that the newest summary covers, and that summary (see
-    `Message.covers`). `runs`: only so many of the newest runs. `turns`: only the newest runs that it takes to
-    have so many runs with a message that a user wrote. A store may always give more.
+    `Message.covers`). `turns`: only the newest runs that it takes to have so many in which a person spoke and
+    was answered. A store may always give more.
     """
 
     summarised: bool = False
-    runs: int | None = None
     turns: int | None = None
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from app.conversation.entries import StoredEntry
 from app.conversation.recall import Recall
@@ -22,6 +22,13 @@ _ANY = select(runs.c.id).where(THIS_RUN)
 _SUMMARIES = select(entries.c.run_id, entries.c.seq, entries.c.covers).where(
     OF_RUNS, entries.c.covers.is_not(None)
 )
+_TURNS = (
+    select(entries.c.run_id)
+    .where(OF_RUNS, entries.c.shown, entries.c.role.in_(("user", "assistant")))
+    .group_by(entries.c.run_id)
+    .having(func.count(entries.c.role.distinct()) == 2)
+)
+"""Runs in which a person spoke and was answered."""
 _COVERED = select(entries.c.run_id, entries.c.seq).where(OF_RUNS, entries.c.entry_id == bindparam("covered"))
 
 
@@ -48,12 +55,11 @@ def _asked_part(connection: Connection, ns: str, start: Stretch | None, recall: 
     """
     branch: list[Stretch] = []
     covered: str | None = None
-    step = _FIRST_STEP if recall.summarised else BATCH
-    if recall.runs is not None:
-        step = min(step, recall.runs)
+    left = recall.turns
+    step = _FIRST_STEP if recall.summarised or left is not None else BATCH
     for stretches in strides(connection, ns, start, step):
-        if recall.runs is not None:
-            stretches = stretches[: recall.runs - len(branch)]
+        if left is not None:
+            stretches, left = _newest_turns(connection, ns, stretches, left)
         if recall.summarised and covered is None:
             covered = _newest_summary(connection, ns, stretches)
         if covered is not None:
@@ -62,9 +68,22 @@ def _asked_part(connection: Connection, ns: str, start: Stretch | None, recall: 
                 at, seq = place
                 return [*branch, *stretches[:at], replace(stretches[at], behind=seq)]
         branch += stretches
-        if len(branch) == recall.runs:
+        if left == 0:
             break
     return branch
+
+
+def _newest_turns(
+    connection: Connection, ns: str, stretches: Sequence[Stretch], wanted: int
+) -> tuple[Sequence[Stretch], int]:
+    """These runs back to the one that completes so many turns, and how many are wanted beyond them."""
+    run_ids = [stretch.run_id for stretch in stretches]
+    turns = set(connection.execute(_TURNS, {"ns": ns, "runs": run_ids}).scalars())
+    for at, stretch in enumerate(stretches):
+        if wanted == 0:
+            return stretches[:at], 0
+        wanted -= stretch.run_id in turns
+    return stretches, wanted
 
 
 def _newest_summary(connection: Connection, ns: str, stretches: Sequence[Stretch]) -> str | None:

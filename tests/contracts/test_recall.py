@@ -39,11 +39,21 @@ async def test_without_a_summary_everything_before_the_run_is_given(store: SqlSt
 
 
 @pytest.mark.requirement("AGT-09")
-async def test_so_many_of_the_newest_runs_are_given(store: SqlStore):
+async def test_so_many_of_the_newest_turns_are_given(store: SqlStore):
     await told(store, 5)
-    assert await recalled(store, Recall(runs=2)) == ["r3-q", "r3-a", "r4-q", "r4-a"]
-    assert len(await recalled(store, Recall(runs=50))) == 10
-    assert await recalled(store, Recall(runs=0)) == []
+    assert await recalled(store, Recall(turns=2)) == ["r3-q", "r3-a", "r4-q", "r4-a"]
+    assert len(await recalled(store, Recall(turns=50))) == 10
+    assert await recalled(store, Recall(turns=0)) == []
+
+
+@pytest.mark.requirement("AGT-09")
+async def test_a_run_in_which_nobody_was_answered_is_given_beside_the_turns(store: SqlStore):
+    for n in range(12):
+        await turn(store, f"r{n}")
+    await store.claim(claim_of("r12", words("r12-q")))
+    await store.finish(NS, "r12", DONE, NOON)
+    await store.claim(claim_of("now", words("now-q")))
+    assert await recalled(store, Recall(turns=1)) == ["r11-q", "r11-a", "r12-q"]
 
 
 @pytest.mark.requirement("AGT-09")

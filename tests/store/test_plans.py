@@ -84,7 +84,7 @@ async def cost_of_recall(database: Metered, thread_id: str, turns: int, recall: 
 
 
 @pytest.mark.requirement("AGT-09")
-@pytest.mark.parametrize(("recall", "given"), [(Recall(summarised=True), 19), (Recall(runs=6), 13)])
+@pytest.mark.parametrize(("recall", "given"), [(Recall(summarised=True), 19), (Recall(turns=6), 13)])
 async def test_what_a_model_is_given_costs_the_same_on_a_short_thread_and_on_a_long_one(
     database: Metered, recall: Recall, given: int
 ):
