@@ -13,7 +13,7 @@ from app.agent.models.base import Model
 from app.conversation.ids import is_id
 from app.errors import StartupRefused
 
-_MEMBERS = ("name", "description", "capabilities", "accepts", "respond")
+_MEMBERS = ("name", "description", "capabilities", "accepts", "recall", "respond")
 
 
 def load_agents(spec: str, model: Model, instructions: str = "") -> dict[str, Runnable]:

@@ -16,6 +16,7 @@ from app.agent.models.scripted import ScriptedModel
 from app.api.deps import Principal, principal
 from app.conversation.messages import assistant_message
 from app.conversation.outcomes import EndReason, RunEnd
+from app.conversation.recall import EVERYTHING, Recall
 from app.main import create_app
 from app.settings import Settings
 from tests.browser.chat_page import ChatPage
@@ -39,6 +40,9 @@ class Timeless:
 
     def accepts(self) -> frozenset[str]:
         return frozenset()
+
+    def recall(self) -> Recall:
+        return EVERYTHING
 
     async def respond(self, context: RunContext) -> AsyncIterator[AgentEvent]:
         said = assistant_message("Who knows when.", clock=context.clock)

@@ -15,6 +15,7 @@ from app.agent.models.scripted import ScriptedModel
 from app.conversation.blocks import Block, Reminder, Text
 from app.conversation.entries import MessageEntry
 from app.conversation.messages import Injected, StopReason, user_message
+from app.conversation.recall import EVERYTHING, Recall
 from tests.browser.chat_page import ChatPage
 from tests.services.chat import OpenChat, user
 
@@ -39,6 +40,9 @@ class Injecting:
 
     def accepts(self) -> frozenset[str]:
         return self._agent.accepts()
+
+    def recall(self) -> Recall:
+        return EVERYTHING
 
     async def respond(self, context: RunContext) -> AsyncIterator[AgentEvent]:
         async for event in self._agent.respond(context):

@@ -25,6 +25,7 @@ ENDING = [
     "text",
     "tool",
     "calls alone",
+    "branches",
     "failing",
     "failing at once",
     "beside",
