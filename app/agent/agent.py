@@ -11,7 +11,7 @@ from app.agent.capabilities import capabilities_of
 from app.agent.condensing import Condensing
 from app.agent.context import RunContext
 from app.agent.events import AgentEvent, Appended, MessageDone, RunDone, ToolDone
-from app.agent.handoff import tool_name
+from app.agent.handoff import by_tool
 from app.agent.hooks import (
     AfterModelHook,
     AfterToolHook,
@@ -114,6 +114,8 @@ class Agent:
             as_hooks(before_tool, "before_tool"),
             as_hooks(after_tool, "after_tool"),
         )
+        if not callable(handoffs):
+            self._handoff_tools()
         self._children = LocalChildren()
         self._thread_id = new_id("thread")
         self._inbox: MemoryInbox | None = None
@@ -198,7 +200,7 @@ class Agent:
         those that it hands over to."""
 
         def targets() -> dict[str, Mind]:
-            return {tool_name(agent.name): agent.mind(model) for agent in self.handoffs}
+            return {name: agent.mind(model) for name, agent in self._handoff_tools().items()}
 
         return Mind(
             self._name,
@@ -217,6 +219,9 @@ class Agent:
             children=self._children,
             handoffs=targets,
         )
+
+    def _handoff_tools(self) -> Mapping[str, "Agent"]:
+        return by_tool(self.handoffs, [tool.name for tool in self._toolbox.definitions])
 
     async def _give_up(self, context: RunContext) -> AsyncGenerator[AgentEvent, None]:
         _log.error("run %s failed: %s", context.run_id, no_model(self._name))

@@ -39,7 +39,8 @@ class CallBatch:
         self._place = place
         self._handoffs = handoffs or {}
         self._asked = by_call(place.run.interrupts)
-        self.clients = [call for call in calls if call.name in client_tools and call.name not in toolbox]
+        left = set(client_tools) - self._handoffs.keys()
+        self.clients = [call for call in calls if call.name in left and call.name not in toolbox]
         self._calls = [call for call in calls if call not in self.clients]
         self.interrupts: list[Interrupt] = []
         self._handoff: str | None = None

@@ -5,7 +5,8 @@ its own: it can be told from what was said.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from app.agent.mind import Mind
 from app.agent.prompt import ToolDefinition
@@ -15,9 +16,29 @@ from app.conversation.views import reader_sees
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 
 
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=_Named)
+
+
 def tool_name(agent: str) -> str:
     """The name of the tool that hands over to this agent."""
     return f"transfer_to_{_UNFIT.sub('_', agent)}"[:64]
+
+
+def by_tool(agents: Sequence[T], taken: Collection[str]) -> dict[str, T]:
+    """Agents by the names of the tools that hand over to them. ValueError if two tools have one name; `taken`
+    are those of other tools."""
+    found: dict[str, T] = {}
+    for agent in agents:
+        name = tool_name(agent.name)
+        if name in found or name in taken:
+            raise ValueError(f"two tools are named {name}")
+        found[name] = agent
+    return found
 
 
 def definition(tool: str, mind: Mind) -> ToolDefinition:

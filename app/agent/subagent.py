@@ -1,9 +1,10 @@
 """Agents as tools of others, and their runs where there is no server to keep them."""
 
 import asyncio
+import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from app.agent.context import ChildOrder, RunContext, Runnable, StopSignal
@@ -16,6 +17,8 @@ from app.conversation.messages import Message, Role, user_message
 from app.conversation.outcomes import EndReason, RunEnd
 from app.conversation.views import model_view, reader_text, stored_view
 from app.errors import NotFound
+
+_log = logging.getLogger(__name__)
 
 
 def agent_tool(
@@ -76,17 +79,15 @@ class _Below:
             thread_id = order.resumes.thread_id
         if order.text:
             history.append(user_message(order.text, clock=self.caller.clock))
-        context = replace(
-            self.caller,
+        # Nothing of the caller's own goes down: what is said to it is not said to this one.
+        context = RunContext(
+            namespace=self.caller.namespace,
             thread_id=thread_id,
             run_id=new_id("run"),
             history=list(history),
-            sender_id=None,
-            state=None,
-            stop=StopSignal(),
+            clock=self.caller.clock,
             interrupts=() if end is None else end.interrupts,
             answers={answer.interrupt_id: answer for answer in order.answers},
-            client_tools=(),
             children=self,
         )
         task = asyncio.create_task(
@@ -98,14 +99,16 @@ class _Below:
 
     async def _run(self, agent: Runnable, context: RunContext, history: list[Message]) -> tuple[RunEnd, str]:
         end, answer = RunEnd.by(EndReason.INTERNAL_ERROR), ""
-        events = agent.respond(context)
-        async for event in events:
-            if isinstance(event, RunDone):
-                end = event.end
-            for message in _said(event):
-                history.append(message)
-                if message.role is Role.ASSISTANT:
-                    answer = reader_text(message)
+        try:
+            async for event in agent.respond(context):
+                if isinstance(event, RunDone):
+                    end = event.end
+                for message in _said(event):
+                    history.append(message)
+                    if message.role is Role.ASSISTANT:
+                        answer = reader_text(message)
+        except Exception:
+            _log.exception("run %s: agent %s broke off", context.run_id, agent.name)
         if end.interrupts:
             self.paused[context.run_id] = (history, end)
         return end, answer

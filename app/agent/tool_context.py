@@ -77,6 +77,9 @@ class ToolContext:
         self._asked = 0
         self._reports = 0
         self._reminders: list[Reminder] = []
+        self._one_at_a_time = asyncio.Lock()
+        self._needed: NeedsAnswer | None = None
+        """Set once the call waits for an answer: no other agent is asked then."""
         self._over = False
 
     @property
@@ -175,12 +178,19 @@ class ToolContext:
         """Has another agent answer, in a hidden thread of its own below this one, and gives its answer.
 
         Stopping this run stops that one; what it asks of people, this run asks. As with `ask` the tool is
-        then called again, and the other agent goes on where it paused. ToolError if it fails.
+        then called again, and the other agent goes on where it paused. Several at once are asked one after
+        the other, for what each gave is known again by its place. ToolError if it fails or is asked nothing.
         """
-        self._check()
-        given = self._next()
-        if given is not None:
-            return str(given[0])
+        if not text.strip():
+            raise ToolError(f"Agent {agent.name} was asked nothing.")
+        async with self._one_at_a_time:
+            self._check()
+            if self._needed is not None:
+                raise self._needed
+            given = self._next()
+            return str(given[0] if given is not None else await self._asked_agent(agent, text, group_id))
+
+    async def _asked_agent(self, agent: Runnable, text: str, group_id: str | None) -> JsonValue:
         child, answers = self._paused_child()
         order = ChildOrder(
             agent, self._call.id, "" if child else scrub(text), group_id, resumes=child, answers=answers
@@ -189,7 +199,7 @@ class ToolContext:
             handle = await self._place.children.start(order)
         except AppError as error:
             raise ToolError(f"Agent {agent.name} could not be asked: {error.public}") from error
-        return str(self._remember(await self._answer_of(agent, handle)))
+        return self._remember(await self._answer_of(agent, handle))
 
     def _paused_child(self) -> tuple[ChildRun | None, tuple[Answer, ...]]:
         child = self._answers[0][0].child if self._answers else None
@@ -213,7 +223,8 @@ class ToolContext:
         if end.status is RunStatus.PAUSED:
             child = ChildRun(thread_id=handle.thread_id, run_id=handle.run_id)
             known = self._known()
-            raise NeedsAnswer([bubbled(one, self._call.id, known, child) for one in end.interrupts])
+            self._needed = NeedsAnswer([bubbled(one, self._call.id, known, child) for one in end.interrupts])
+            raise self._needed
         if end.status is not RunStatus.COMPLETED:
             words = end.error.message if end.error else "It was stopped before its answer was complete."
             raise ToolError(f"Agent {agent.name} gave no answer. {words}")

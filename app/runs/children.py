@@ -1,10 +1,11 @@
 """Runs of sub-agents, each in a hidden thread below the caller's."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
-from app.agent.context import ChildOrder
+from app.agent.context import ChildOrder, StopSignal
 from app.clock import Clock, new_id
 from app.conversation.entries import MessageEntry
 from app.conversation.messages import user_message
@@ -38,17 +39,29 @@ class ManagedChild:
 
 @dataclass(frozen=True, slots=True)
 class ManagedChildren:
-    """The sub-agents of one run."""
+    """The sub-agents of one run. `stop` is that run's own."""
 
     caller: Order
+    stop: StopSignal
     store: Store
     clock: Clock
-    start_run: Callable[[Order], Awaitable[LiveRun]]
+    start_run: Callable[[Order], Coroutine[Any, Any, LiveRun]]
 
     async def start(self, order: ChildOrder) -> ManagedChild:
         """NotFound or AlreadyResumed for a paused run that cannot be taken up; else as a run starts."""
         paused = None if order.resumes is None else await self._paused(order)
-        return ManagedChild(await self.start_run(self._order(order, paused)))
+        below = self._order(order, paused)
+        starting = asyncio.create_task(self.start_run(below), name=f"start {below.run_id}")
+        try:
+            return ManagedChild(await asyncio.shield(starting))
+        except asyncio.CancelledError:
+            # The claim goes on without us: nobody would ever stop the run that comes of it.
+            starting.add_done_callback(self._stop_started)
+            raise
+
+    def _stop_started(self, starting: asyncio.Task[LiveRun]) -> None:
+        if not starting.cancelled() and starting.exception() is None:
+            starting.result().stop.request(self.stop.reason or EndReason.STOP_REQUESTED)
 
     async def _paused(self, order: ChildOrder) -> RunRecord:
         child = order.resumes

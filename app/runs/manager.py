@@ -178,7 +178,7 @@ class RunManager:
             answers={answer.interrupt_id: answer for answer in order.answers},
             client_tools=order.client_tools,
             held=order.held,
-            children=ManagedChildren(order, self._store, self._clock, self.start),
+            children=ManagedChildren(order, stop, self._store, self._clock, self.start),
         )
 
     async def _history(self, order: Order, record: RunRecord) -> list[Message]:

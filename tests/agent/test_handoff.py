@@ -1,15 +1,21 @@
 """Agents that hand a conversation over to each other."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.agent.agent import Agent
 from app.agent.events import AgentEvent
+from app.agent.limits import Limits
 from app.agent.models.base import CallPiece
 from app.agent.models.scripted import ScriptedModel
+from app.agent.prompt import ToolDefinition
 from app.agent.tools import tool
+from app.conversation.blocks import Text
 from app.conversation.interrupts import Answer
-from app.conversation.messages import Role
-from tests.agent.running import QUICK, bounded, end_of, texts
+from app.conversation.messages import Role, assistant_message
+from app.conversation.outcomes import EndReason
+from tests.agent.running import QUICK, bounded, collect, context, end_of, kept, texts
 
 
 def to(name: str, id: str = "h") -> CallPiece:
@@ -103,25 +109,92 @@ async def test_an_agent_without_a_model_answers_with_that_of_the_one_who_hands_o
     assert speakers(desk) == ["desk", "doctor"]
 
 
-@pytest.mark.requirement("AGT-16")
-async def test_an_agent_is_a_tool_of_another_and_its_question_is_asked_and_answered_above() -> None:
-    log: list[str] = []
+async def test_agents_hand_over_in_a_circle_inside_one_run() -> None:
+    first = ScriptedModel([[to("doctor", "h1")], "goodbye"])
+    second = ScriptedModel([[to("desk", "h2")]])
+    doctor = Agent("doctor", model=second, handoffs=lambda: [desk], limits=QUICK)
+    desk = Agent("desk", model=first, handoffs=lambda: [doctor], limits=QUICK)
+    assert end_of(await told(desk)).reason is EndReason.DONE
+    assert speakers(desk) == ["desk", "doctor", "desk"]
+    results = [message for message in desk.messages() if message.role is Role.TOOL_RESULT]
+    assert [(message.call_id, message.sender_id) for message in results] == [("h1", "desk"), ("h2", "doctor")]
 
-    @tool(approval=True)
-    def pay() -> str:
-        log.append("paid")
-        return "paid"
 
-    below = ScriptedModel([[CallPiece("c", "{}", name="pay", call_id="c")], "the bill is paid"])
-    middle = ScriptedModel([[CallPiece("m", '{"request": "pay it"}', name="bank", call_id="m")], "all done"])
-    above = ScriptedModel([[CallPiece("a", '{"request": "see to it"}', name="desk", call_id="a")], "good"])
-    bank = Agent("bank", model=below, tools=[pay], limits=QUICK)
-    desk = Agent("desk", model=middle, tools=[bank.as_tool()], limits=QUICK)
-    boss = Agent("boss", model=above, tools=[desk.as_tool()], limits=QUICK)
-    (question,) = end_of(await told(boss)).interrupts
-    assert (question.call_id, question.reason, log) == ("a", "tool_call", [])
-    async for _ in boss.resume([Answer(question.id, payload={"approved": True})]):
-        pass
-    assert log == ["paid"]
-    assert texts(boss.messages()) == ["go", "", "all done", "good"]
-    assert [len(model.prompts) for model in (below, middle, above)] == [2, 2, 2]
+async def test_agents_that_only_hand_over_reach_the_limit_of_turns() -> None:
+    limits = Limits(turns=4, retry_seconds=0, grace_seconds=0.05)
+    first = ScriptedModel([[to("doctor", f"a{number}")] for number in range(9)])
+    second = ScriptedModel([[to("desk", f"b{number}")] for number in range(9)])
+    doctor = Agent("doctor", model=second, handoffs=lambda: [desk])
+    desk = Agent("desk", model=first, handoffs=lambda: [doctor], limits=limits)
+    assert end_of(await told(desk)).reason is EndReason.LOOP_LIMIT
+    assert speakers(desk) == ["desk", "doctor", "desk", "doctor"]
+
+
+async def test_a_handover_to_nobody_is_a_failed_call_of_the_one_who_stays() -> None:
+    doctor = Agent("doctor", model=ScriptedModel(["never"]))
+    model = ScriptedModel([[to("plumber")], "no plumber here"])
+    desk = Agent("desk", model=model, handoffs=[doctor], limits=QUICK)
+    await told(desk)
+    assert speakers(desk) == ["desk", "desk"]
+    assert [m.is_error for m in desk.messages() if m.role is Role.TOOL_RESULT] == [True]
+
+
+async def test_a_history_of_an_agent_that_is_not_there_any_more_goes_on_with_the_first() -> None:
+    gone = assistant_message([Text(text="I was the cook")], sender_id="cook")
+    doctor = Agent("doctor", model=ScriptedModel(["never"]))
+    model = ScriptedModel(["desk here"])
+    desk = Agent("desk", model=model, handoffs=[doctor], sticky=True, history=[gone], limits=QUICK)
+    await told(desk)
+    assert speakers(desk) == ["cook", "desk"]
+
+
+async def test_the_second_agent_uses_its_own_tools_and_not_those_of_the_first() -> None:
+    def heal() -> str:
+        return "healed"
+
+    def sell() -> str:
+        return "sold"
+
+    first = ScriptedModel([[to("doctor")]])
+    second = ScriptedModel(
+        [
+            [
+                CallPiece("0", "{}", name="heal", call_id="c1"),
+                CallPiece("1", "{}", name="sell", call_id="c2"),
+            ],
+            "well",
+        ]
+    )
+    doctor = Agent("doctor", model=second, tools=[heal])
+    desk = Agent("desk", model=first, tools=[sell], handoffs=[doctor], limits=QUICK)
+    await told(desk)
+    assert [definition.name for definition in second.prompts[0].tools] == ["heal"]
+    errors = {m.call_id: m.is_error for m in desk.messages() if m.role is Role.TOOL_RESULT}
+    assert errors == {"h": False, "c1": False, "c2": True}
+
+
+@pytest.mark.requirement("AGT-15")
+async def test_a_tool_of_the_clients_with_the_name_of_a_handover_does_not_take_its_place() -> None:
+    doctor = Agent("doctor", model=ScriptedModel(["rest"]))
+    desk = Agent("desk", model=ScriptedModel([[to("doctor")]]), handoffs=[doctor], limits=QUICK)
+    mine = ToolDefinition("transfer_to_doctor", "Mine.", {"type": "object", "properties": {}})
+    events = await collect(desk.respond(replace(context("go"), client_tools=(mine,))))
+    assert end_of(events).reason is EndReason.DONE
+    assert texts(kept(events))[-1] == "rest"
+
+
+def test_two_tools_that_hand_over_may_not_have_one_name() -> None:
+    def transfer_to_doctor() -> str:
+        return "?"
+
+    twins = [Agent("a doctor"), Agent("a_doctor")]
+    with pytest.raises(ValueError, match="transfer_to_a_doctor"):
+        Agent("desk", handoffs=twins)
+    with pytest.raises(ValueError, match="transfer_to_doctor"):
+        Agent("desk", tools=[transfer_to_doctor], handoffs=[Agent("doctor")])
+
+
+async def test_two_tools_of_one_name_that_are_found_late_fail_the_run() -> None:
+    twins = [Agent("a doctor"), Agent("a_doctor")]
+    desk = Agent("desk", model=ScriptedModel(["never"]), handoffs=lambda: twins, limits=QUICK)
+    assert end_of(await told(desk)).reason is EndReason.INTERNAL_ERROR

@@ -150,3 +150,153 @@ async def test_an_agent_that_fails_is_a_failed_call_for_the_one_who_asked(open_c
     (result,) = [message for message in await chat.messages("t") if message["role"] == "tool"]
     assert result["metadata"]["isError"]
     assert text_of(events) == "sorry"
+
+
+@pytest.mark.requirement("AGT-16", "HIS-08", "AGUI-14")
+async def test_a_resumed_hidden_thread_keeps_its_place_and_is_readable_by_its_id(open_chat: OpenChat) -> None:
+    pays = [CallPiece("p", "{}", name="pay", call_id="p")]
+    desk, _ = family([asking(), "all paid"], [pays, "the bill is paid"], [])
+    chat = await open_chat(agents=[desk])
+    interrupt, _ = await paused(chat)
+    (before,) = await children(chat)
+    await chat.run("t", resume=yes(interrupt), run="r2")
+    (after,) = await children(chat)
+    places = ("threadId", "parentThreadId", "groupId", "hidden")
+    assert [after[key] for key in places] == [before[key] for key in places]
+    assert after["runCount"] == 2
+    assert [thread["threadId"] for thread in await chat.threads()] == ["t"]
+    assert [role for role, _ in await chat.texts(after["threadId"])] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+
+
+@pytest.mark.requirement("AGT-16", "HIS-08")
+async def test_an_agent_below_an_agent_below_has_a_thread_below_that_ones(open_chat: OpenChat) -> None:
+    log: list[str] = []
+    pays = [CallPiece("p", "{}", name="pay", call_id="p")]
+    desk, _ = family([asking(), "all paid"], [pays, "the bill is paid"], log)
+    boss_model = ScriptedModel([[CallPiece("b", '{"request": "see to it"}', name="assistant")], "good"])
+    boss = Agent("boss", model=boss_model, tools=[desk.as_tool()])
+    chat = await open_chat(agents=[boss])
+    answer = await chat.post_run(chat.body("t", user("go", "u1"), run="r1"), "boss")
+    assert answer.status_code == 200
+    threads = {thread["agent"]: thread for thread in await children(chat)}
+    middle = threads["assistant"]
+    assert (middle["parentThreadId"], middle["groupId"]) == ("t", "t")
+    assert (threads["bank"]["parentThreadId"], threads["bank"]["groupId"]) == (middle["threadId"],) * 2
+    (run,) = await chat.runs("t")
+    (interrupt,) = run["interrupts"]
+    answer = await chat.post_run(chat.body("t", run="r2", resume=yes(interrupt)), "boss")
+    assert (answer.status_code, log) == (200, ["paid"])
+    assert (await chat.texts("t"))[-1] == ("assistant", "good")
+    assert (await chat.client.delete("/threads/t")).status_code == 204
+    assert await chat.threads(include_hidden="true") == []
+
+
+@pytest.mark.requirement("AGT-16", "HIS-20")
+async def test_deleting_the_thread_above_stops_the_run_below_and_takes_it_along(open_chat: OpenChat) -> None:
+    desk, bank = family([asking()], [["thinking ", asyncio.Event(), "never"]], [])
+    chat = await open_chat(agents=[desk])
+    async with chat.streaming(chat.body("t", user("pay", "u1"), run="r1")) as stream:
+        await stream.until("SUBAGENT_STARTED")
+        await eventually(lambda: len(bank.prompts) == 1)
+        assert (await chat.client.delete("/threads/t")).status_code == 204
+        await stream.rest()
+    assert await chat.threads(include_hidden="true") == []
+    assert bank.closed == 1
+
+
+@pytest.mark.requirement("AGT-16", "HIS-08")
+async def test_a_paused_hidden_thread_goes_with_the_one_above(open_chat: OpenChat) -> None:
+    pays = [CallPiece("p", "{}", name="pay", call_id="p")]
+    desk, _ = family([asking()], [pays], [])
+    chat = await open_chat(agents=[desk])
+    await paused(chat)
+    assert (await chat.client.delete("/threads/t")).status_code == 204
+    assert await chat.threads(include_hidden="true") == []
+
+
+@pytest.mark.requirement("AGT-16")
+async def test_an_answer_for_a_hidden_thread_that_was_deleted_is_a_failed_call(open_chat: OpenChat) -> None:
+    log: list[str] = []
+    pays = [CallPiece("p", "{}", name="pay", call_id="p")]
+    desk, _ = family([asking(), "sorry"], [pays], log)
+    chat = await open_chat(agents=[desk])
+    interrupt, _ = await paused(chat)
+    (child,) = await children(chat)
+    assert (await chat.client.delete(f"/threads/{child['threadId']}")).status_code == 204
+    events = await chat.run("t", resume=yes(interrupt), run="r2")
+    assert (text_of(events), kinds(events), log) == ("sorry", [], [])
+    (result,) = [message for message in await chat.messages("t") if message["role"] == "tool"]
+    assert result["metadata"]["isError"]
+
+
+@pytest.mark.requirement("AGT-16", "HIS-06")
+async def test_two_answers_at_once_are_carried_out_once(open_chat: OpenChat) -> None:
+    log: list[str] = []
+    pays = [CallPiece("p", "{}", name="pay", call_id="p")]
+    desk, bank = family([asking(), "all paid"], [pays, "paid"], log)
+    chat = await open_chat(agents=[desk])
+    interrupt, _ = await paused(chat)
+    bodies = [chat.body("t", run=run, resume=yes(interrupt)) for run in ("r2", "r3")]
+    answers = await asyncio.gather(*map(chat.post_run, bodies))
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    assert [run["status"] for run in await chat.runs("t")] == ["paused", "completed"]
+    assert (log, len(bank.prompts)) == (["paid"], 2)
+
+
+@pytest.mark.requirement("AGT-16", "HIS-06")
+async def test_what_was_answered_in_the_hidden_thread_itself_is_not_carried_out_again(
+    open_chat: OpenChat,
+) -> None:
+    log: list[str] = []
+
+    @tool(approval=True)
+    def pay() -> str:
+        log.append("paid")
+        return "paid"
+
+    pays = [CallPiece("p", "{}", name="pay", call_id="p")]
+    bank = Agent("bank", model=ScriptedModel([pays, "the bill is paid"]), tools=[pay])
+    desk = Agent("assistant", model=ScriptedModel([asking(), "I see"]), tools=[bank.as_tool()])
+    chat = await open_chat(agents=[desk, bank])
+    interrupt, _ = await paused(chat)
+    (child,) = await children(chat)
+    body = chat.body(child["threadId"], run="below", resume=yes(interrupt))
+    assert (await chat.post_run(body, "bank")).status_code == 200
+    assert log == ["paid"]
+    assert text_of(await chat.run("t", run="r2", resume=yes(interrupt))) == "I see"
+    assert log == ["paid"]
+    (result,) = [message for message in await chat.messages("t") if message["role"] == "tool"]
+    assert result["metadata"]["isError"]
+
+
+@pytest.mark.requirement("AGT-16", "AGUI-09")
+async def test_questions_below_must_all_be_answered_and_edited_arguments_arrive_there(
+    open_chat: OpenChat,
+) -> None:
+    log: list[int] = []
+
+    @tool(approval=True)
+    def pay(amount: int) -> str:
+        log.append(amount)
+        return f"paid {amount}"
+
+    both = [CallPiece(id, '{"amount": 1}', name="pay", call_id=id) for id in ("p1", "p2")]
+    bank = Agent("bank", model=ScriptedModel([both, "all paid"]), tools=[pay])
+    desk = Agent("assistant", model=ScriptedModel([asking(), "done"]), tools=[bank.as_tool()])
+    chat = await open_chat(agents=[desk])
+    events = await chat.run("t", user("pay", "u1"), run="r1")
+    first, second = events[-1].data["outcome"]["interrupts"]
+    half = await chat.post_run(chat.body("t", run="r2", resume=yes(first)))
+    assert (half.status_code, half.json()["code"], log) == (409, "interrupts_open", [])
+    (edited,) = yes(second)
+    edited["payload"]["editedArgs"] = {"amount": "much"}
+    wrong = await chat.post_run(chat.body("t", run="r3", resume=[*yes(first), edited]))
+    assert (wrong.status_code, log) == (422, [])
+    edited["payload"]["editedArgs"] = {"amount": 7}
+    assert text_of(await chat.run("t", run="r4", resume=[*yes(first), edited])) == "done"
+    assert sorted(log) == [1, 7]

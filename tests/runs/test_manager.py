@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from app.agent.agent import Agent
+from app.agent.limits import Limits
+from app.agent.models.base import CallPiece
 from app.agent.models.scripted import Reply, ScriptedModel
+from app.agent.tool_context import ToolContext
 from app.agui.hydrate import WireRenderer, hydrate
 from app.agui.translate import Translator
 from app.clock import SystemClock, new_id
@@ -20,7 +24,7 @@ from app.runs import manager as manager_module
 from app.runs.log_memory import LogShelf
 from app.runs.manager import RunManager, ShuttingDown
 from app.runs.order import LiveRun, Order
-from app.store.adapter import RunRecord, Store, ThreadAttributes
+from app.store.adapter import RunRecord, Store, ThreadAttributes, ThreadQuery
 from app.store.opening import open_store
 from tests.services.waiting import eventually
 
@@ -189,3 +193,33 @@ async def test_a_history_that_cannot_be_read_ends_the_run_with_an_error(store: S
     run = await managing(held).start(order("two"))
     assert b'"STORAGE_FAILED"' in await told(run)
     assert (await row(store)).status is RunStatus.FAILED
+
+
+@pytest.mark.requirement("AGT-16")
+async def test_a_stop_while_another_agents_run_is_claimed_stops_the_run_that_comes_of_it(
+    store: Store,
+) -> None:
+    held = Held(store, "claim")
+    held.gate.set()
+    runs = managing(held)
+    below = ScriptedModel([["so far", asyncio.Event(), "never"]])
+    bank = Agent("bank", model=below)
+
+    async def ask(context: ToolContext) -> str:
+        held.gate.clear()
+        return await context.run_agent(bank, "pay")
+
+    model = ScriptedModel([[CallPiece("0", "{}", name="ask", call_id="c")]])
+    desk = Agent("assistant", model=model, tools=[ask], limits=Limits(grace_seconds=0.05))
+    live = await runs.start(replace(order("unused"), agent=desk))
+    await eventually(lambda: held.asked == 2)
+    live.stop.request(EndReason.REPLACED)
+    await asyncio.wait({live.task})
+    held.gate.set()
+
+    async def stopped() -> bool:
+        page = await store.list_threads("n", ThreadQuery(include_hidden=True, parent_thread_id="t"))
+        return [thread.last_run_status for thread in page.threads] == [RunStatus.STOPPED]
+
+    await eventually(stopped)
+    await runs.drain()
