@@ -33,8 +33,8 @@ def opening(run: RunOpened, brackets: Brackets) -> list[Frame]:
     frames = [_started(run, brackets)]
     frames += [result_frame(message, brackets) for message in reader_view(run.settled)]
     for item in run.accepted:
-        if isinstance(item, Message) and item.role is Role.USER and reader_sees(item):
-            frames += brackets.empty_text(item.id, "user", message_metadata(item))
+        if isinstance(item, Message) and reader_sees(item):
+            frames += brackets.empty_text(item.id, _role(item), message_metadata(item))
     if run.state_differs:
         frames.append(state_frame(run.state, brackets))
     return frames
@@ -53,6 +53,13 @@ def _started(run: RunOpened, brackets: Brackets) -> Frame:
         return {**members, "input": {**ids, "messages": shown, "tools": [], "context": []}}
 
     return variants("RUN_STARTED", started(legacy=False), started(legacy=True), brackets)
+
+
+def _role(message: Message) -> str:
+    """The role that a bracket names. There is none for a client's own result, which needs one all the same:
+    another TOOL_CALL_RESULT would make a second message of it. Clients keep the role of a message they hold.
+    """
+    return "user" if message.role is Role.USER else "assistant"
 
 
 def _accepted_messages(item: Message | CustomEntry, *, legacy: bool) -> list[WireMessage]:

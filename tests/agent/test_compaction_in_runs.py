@@ -9,7 +9,7 @@ from app.agent.compaction import Compaction
 from app.agent.condensing import Condensing
 from app.agent.context import StopSignal
 from app.agent.events import AgentEvent, Appended, MessageDone
-from app.agent.models.base import Finished, ModelError
+from app.agent.models.base import CallPiece, Finished, ModelError
 from app.agent.models.scripted import Reply, ScriptedModel
 from app.agent.window import Window
 from app.conversation.entries import MessageEntry
@@ -21,9 +21,13 @@ LONG = "word " * 80
 HEAD = "Summary of what was said before:\n\n"
 
 
+def look() -> str:
+    return "seen"
+
+
 def agent_of(*replies: Reply, condense: Condensing | None) -> tuple[Agent, ScriptedModel]:
     model = ScriptedModel(replies)
-    return Agent("bot", model=model, limits=QUICK, condense=condense), model
+    return Agent("bot", model=model, tools=[look], limits=QUICK, condense=condense), model
 
 
 async def told(agent: Agent, text: str) -> list[AgentEvent]:
@@ -80,6 +84,22 @@ async def test_a_summary_that_fails_is_no_failure_of_the_run(failure: Reply) -> 
     assert texts(model.prompts[-1].messages) == [LONG, LONG, "go on"]
 
 
+@pytest.mark.requirement("AGT-09")
+async def test_a_summary_that_failed_is_tried_again_in_the_next_run_and_not_before() -> None:
+    failing: Reply = [ModelError("no")]
+    calling: Reply = [CallPiece("0", "{}", name="look", call_id="c")]
+    replies = (LONG, failing, calling, "one", "in short", "two")
+    agent, model = agent_of(*replies, condense=Compaction(150, keep_tokens=60))
+    await told(agent, LONG)
+    first = await told(agent, "go on")
+    assert texts(model.prompts[3].messages) == [LONG, LONG, "go on", "", "seen"]
+    assert (summaries(first), len(model.prompts)) == ([], 4)
+    second = await told(agent, "and on")
+    assert [summary.join_text() for summary in summaries(second)] == [HEAD + "in short"]
+    assert end_of(second).reason is EndReason.DONE
+
+
+@pytest.mark.requirement("AGT-09")
 async def test_a_stop_while_the_summary_is_written_ends_the_run() -> None:
     stop = StopSignal()
 
@@ -94,6 +114,7 @@ async def test_a_stop_while_the_summary_is_written_ends_the_run() -> None:
     assert model.prompts == []
 
 
+@pytest.mark.requirement("AGT-09")
 async def test_a_window_shows_the_newest_turns_and_keeps_all() -> None:
     agent, model = agent_of("a", "b", "c", condense=Window(turns=2))
     for text in ("1", "2", "3"):

@@ -13,14 +13,14 @@ from app.agent.agent import Agent
 from app.agent.compaction import Compaction
 from app.agent.context import RunContext
 from app.agent.events import AgentEvent, RunDone
-from app.agent.hooks import Abort, AfterTurn, BeforeCall
+from app.agent.hooks import Abort, AfterTurn, BeforeCall, BeforeStop
 from app.agent.limits import Limits
 from app.agent.models.base import CallPiece, Finished, ModelError
 from app.agent.models.scripted import CUT, ScriptedModel
 from app.agent.pairing import unanswered_calls
 from app.agent.tools import ToolContext, tool
 from app.conversation.interrupts import Answer, Interrupt
-from app.conversation.messages import Injected, Message, StopReason, user_message
+from app.conversation.messages import Injected, Message, Role, StopReason, user_message
 from app.conversation.outcomes import EndReason
 
 LIMITS = Limits(retries=0, retry_seconds=0, grace_seconds=0.05, turns=6)
@@ -36,7 +36,7 @@ REPLIES: list[Any] = [
     [ValueError("no")],
     ["long", Finished(StopReason.LENGTH)],
 ]
-DEEDS = ("nothing", "add", "drop", "raise", "abort")
+DEEDS = ("nothing", "add", "insist", "drop", "raise", "abort")
 
 
 class Stopping(Agent):
@@ -97,6 +97,7 @@ class Histories(RuleBasedStateMachine):
             history=history,
             before_call=self.shapes,
             after_turn=self.adds,
+            before_stop=self.insists,
             condense=Compaction(120, keep_tokens=40, function=lambda _: "in short"),
         )
 
@@ -114,6 +115,9 @@ class Histories(RuleBasedStateMachine):
                 user_message("x", injected=Injected.EPHEMERAL),
             ]
         return None
+
+    def insists(self, stop: BeforeStop) -> list[Message] | None:
+        return [user_message("once more", injected=Injected.META)] if self.deed == "insist" else None
 
     def play(
         self,
@@ -148,7 +152,9 @@ class Histories(RuleBasedStateMachine):
         steer=st.booleans(),
     )
     def say(self, replies: list[Any], deed: str, stop_after: int | None, steer: bool) -> None:
+        before = len(self.agent.messages())
         self.play(replies, deed, stop_after, lambda: self.agent.run("go on"), steer)
+        assert len(self.agent.messages()) > before
 
     @precondition(lambda self: bool(self.waiting))
     @rule(
@@ -184,8 +190,15 @@ class Histories(RuleBasedStateMachine):
         now = [message.to_json() for message in self.agent.messages()]
         assert now[: len(self.seen)] == self.seen
         self.seen = now
+        self.every_call_has_one_result_unless_it_waits(self.agent.messages())
+
+    def every_call_has_one_result_unless_it_waits(self, messages: list[Message]) -> None:
         asked = {one.call_id for one in self.waiting}
-        assert {call.id for call in unanswered_calls(self.agent.messages())} == asked
+        assert {call.id for call in unanswered_calls(messages)} == asked
+        calls = [call.id for message in messages for call in message.tool_calls()]
+        results = [message.call_id for message in messages if message.role is Role.TOOL_RESULT]
+        assert sorted(map(str, results)) == sorted(call for call in calls if call not in asked)
+        assert len({message.id for message in messages}) == len(messages)
 
 
 Machine = pytest.mark.requirement("AGT-04")(Histories.TestCase)

@@ -138,18 +138,24 @@ def test_results_of_calls_that_nobody_answered_follow_the_start() -> None:
     assert [message["id"] for message in seen[0]["input"]["messages"]] == ["u"]
 
 
-@pytest.mark.requirement("AGUI-08")
+@pytest.mark.requirement("AGUI-05", "AGUI-08", "AGT-15")
 @pytest.mark.parametrize("legacy", [False, True])
-def test_answers_of_the_client_stand_in_the_input_and_get_no_bracket(legacy: bool) -> None:
-    answer = tool_result_message("c", "look", "seen", id="r")
+def test_a_client_gets_the_servers_metadata_on_its_own_result(legacy: bool) -> None:
+    answer = tool_result_message("c", "look", "seen", id="r", sender_id="assistant")
     opened = RunOpened("thread", "run", "assistant", (answer, user_message("on", id="u")))
-    seen = told(frames_of([opened, RunDone(RunEnd(EndReason.DONE))]), legacy=legacy)
+    seen = told(frames_of([opened, ToolDone(answer), RunDone(RunEnd(EndReason.DONE))]), legacy=legacy)
+    check_order(seen)
     for event in seen:
         check_shape(event)
+    assert "TOOL_CALL_RESULT" not in {event["type"] for event in seen}
     told_first = seen[0]["input"]["messages"]
     assert [(message["id"], message["role"]) for message in told_first] == [("r", "tool"), ("u", "user")]
-    assert "createdAt" in told_first[0]["metadata"]
-    assert [event["messageId"] for event in seen if event["type"] == "TEXT_MESSAGE_START"] == ["u"]
+    calling, result = json.loads(
+        hydrate(wire_rows([MessageEntry(CALLING), MessageEntry(answer)]), legacy=legacy)
+    )
+    sent = {"id": "r", "role": "tool", "toolCallId": "c", "content": "seen"}
+    for holds in ([calling, sent], [calling]):
+        assert Client(holds).take(seen)[1] == result
 
 
 @pytest.mark.requirement("AGUI-09")

@@ -1,14 +1,21 @@
 """Agents that ask other agents, on a server."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from app.agent.agent import Agent
 from app.agent.models.base import CallPiece
 from app.agent.models.scripted import Reply, ScriptedModel
 from app.agent.tools import tool
+from app.main import create_app
+from app.settings import Settings
 from tests.services.chat import Chat, OpenChat, text_of, user
 from tests.services.sse import SseFrame
 from tests.services.waiting import eventually
@@ -111,6 +118,47 @@ async def test_what_the_other_agent_asks_is_asked_above_and_answered_there_once(
     (child,) = await children(chat)
     assert [run["status"] for run in await chat.runs(child["threadId"])] == ["paused", "completed"]
     assert [run["parentRunId"] for run in await chat.runs(child["threadId"])] == ["r1", "r2"]
+    assert [run["status"] for run in await chat.runs("t")] == ["paused", "completed"]
+    assert kinds(again) == ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"]
+    finished = next(event.data for event in again if event.type == "SUBAGENT_FINISHED")
+    assert finished["outcome"] == {"type": "success"}
+
+
+@asynccontextmanager
+async def opened(data: Path, desk: Agent) -> AsyncGenerator[Chat]:
+    """The application on this directory, for as long as the block lasts."""
+    app = create_app(Settings.model_validate({"data_dir": data}), agents={desk.name: desk})
+    async with app.router.lifespan_context(app) as state:
+
+        async def door(scope: Scope, receive: Receive, send: Send) -> None:
+            await app({**scope, "state": dict(state or {})}, receive, send)
+
+        transport = httpx.ASGITransport(door)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            yield Chat("http://localhost", client)
+
+
+@pytest.mark.requirement("AGT-16", "AGUI-09", "HIS-08")
+async def test_a_question_from_below_is_answered_after_the_directory_was_opened_again(tmp_path: Path) -> None:
+    log: list[str] = []
+    pays = [CallPiece("p", "{}", name="pay", call_id="p")]
+    desk, _ = family([asking()], [pays], log)
+    async with opened(tmp_path, desk) as chat:
+        interrupt, _ = await paused(chat)
+        (before,) = await children(chat)
+    desk, bank = family(["all paid"], ["the bill is paid"], log)
+    async with opened(tmp_path, desk) as chat:
+        events = await chat.run("t", *await chat.messages("t"), resume=yes(interrupt), run="r2")
+        assert (text_of(events), log, len(bank.prompts)) == ("all paid", ["paid"], 1)
+        (child,) = await children(chat)
+        places = ("threadId", "parentThreadId", "groupId", "hidden")
+        assert [child[key] for key in places] == [before[key] for key in places]
+        below = await chat.runs(child["threadId"])
+        assert [(run["parentRunId"], run["status"]) for run in below] == [
+            ("r1", "paused"),
+            ("r2", "completed"),
+        ]
+        assert [run["status"] for run in await chat.runs("t")] == ["paused", "completed"]
 
 
 @pytest.mark.requirement("AGT-16")

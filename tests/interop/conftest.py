@@ -13,7 +13,7 @@ from app.agent.models.base import CallPiece, Finished, Model, ModelError, TextPi
 from app.agent.models.scripted import Reply, ScriptedModel
 from app.agent.subagent import agent_tool
 from app.agent.tool_context import ToolContext
-from app.agent.tools import ToolError, tool
+from app.agent.tools import Tool, ToolError, tool
 from app.conversation.messages import StopReason, Usage
 from app.main import create_app
 from app.settings import Settings
@@ -60,6 +60,23 @@ def helper(_: Model) -> Agent:
 
 
 ask_helper = agent_tool(helper, name="ask_helper", description="Asks for help.")
+
+
+def ask_courier() -> Tool:
+    """An agent that may not send without being allowed to, and goes on where it asked."""
+    model = ScriptedModel(
+        [
+            [
+                CallPiece("0", name="send", call_id="call_s", arguments='{"to": "eve"}'),
+                Finished(StopReason.TOOL_USE),
+            ],
+            "Delivered.",
+        ]
+    )
+    return agent_tool(
+        lambda _: Agent("courier", model=model, tools=[send]), name="ask_courier", description="Delivers."
+    )
+
 
 SCRIPTS: Mapping[str, Callable[[], Sequence[Reply]]] = {
     "text": lambda: [
@@ -112,6 +129,15 @@ SCRIPTS: Mapping[str, Callable[[], Sequence[Reply]]] = {
         "It is on its way.",
         "Anything else?",
     ],
+    "asking below": lambda: [
+        [
+            ThinkingPiece("Who could?", encrypted="c2VhbA=="),
+            CallPiece("0", name="ask_courier", call_id="call_a", arguments='{"request": "deliver"}'),
+            Finished(StopReason.TOOL_USE),
+        ],
+        "It was delivered.",
+        "You are welcome.",
+    ],
     "client tools": lambda: [
         [CallPiece("0", name="map", call_id="call_a", arguments="{}"), Finished(StopReason.TOOL_USE)],
         "There it is.",
@@ -123,9 +149,8 @@ SCRIPTS: Mapping[str, Callable[[], Sequence[Reply]]] = {
 
 def scripted(name: str) -> Agent:
     """A fresh agent that follows the script of this name."""
-    return Agent(
-        "assistant", model=ScriptedModel(SCRIPTS[name]()), tools=[add, refuse, send, work, ask_helper]
-    )
+    tools = [add, refuse, send, work, ask_helper, ask_courier()]
+    return Agent("assistant", model=ScriptedModel(SCRIPTS[name]()), tools=tools)
 
 
 @pytest.fixture

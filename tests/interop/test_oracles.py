@@ -30,6 +30,7 @@ ENDING = [
     "failing at once",
     "beside",
     "asking",
+    "asking below",
     "client tools",
 ]
 MAP: dict[str, Any] = {
