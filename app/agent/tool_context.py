@@ -1,6 +1,8 @@
 """What a tool is given of the run that calls it."""
 
 import asyncio
+import copy
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -132,8 +134,11 @@ class ToolContext:
             raise ToolError(f"The shared state was not changed: {refused}.") from refused
 
     def progress(self, progress: float, total: float | None = None, message: str = "") -> None:
-        """Tells clients how far the call is. Nothing of it is stored."""
+        """Tells clients how far the call is. Nothing of it is stored. ValueError for what is not a finite
+        number."""
         self._check()
+        if not _is_finite(progress) or not (total is None or _is_finite(total)):
+            raise ValueError("progress is told in finite numbers")
         self._reports += 1
         self._place.outbox.put(
             ToolProgress(self._call.id, self._call.name, self._reports, progress, total, scrub(message))
@@ -161,16 +166,17 @@ class ToolContext:
 
         The run pauses: nothing behind the call of this method is done now. Once there is an answer the tool
         is called again from its start with the same arguments, and each `ask` that was answered returns at
-        once. So do what must be done once behind the last of them.
+        once, unchanged by what the tool did to it before. So do what must be done once behind the last of
+        them.
         """
         self._check()
         given = self._next()
         if given is not None:
-            return given[0]
+            return copy.deepcopy(given[0])
         for interrupt, answer in self._answers:
             if interrupt.child is None:
                 self._answers = ()
-                return self._remember(answer.payload)
+                return copy.deepcopy(self._remember(answer.payload))
         expires_at = expiry(self.clock, self._place.answer_seconds)
         raise NeedsAnswer([question(self._call.id, scrub(message), schema, self._known(), expires_at)])
 
@@ -261,3 +267,10 @@ class ToolContext:
     def _check(self) -> None:
         if self._over:
             raise RuntimeError("the call is over; its context cannot be used any more")
+
+
+def _is_finite(value: object) -> bool:
+    """Whether every client can read it as a number: JSON has no others, and readers take them as doubles."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max

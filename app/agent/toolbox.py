@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 CANCELLED = "This call was cancelled before it finished."
 NOT_RUN = "This call was not run: the answer was stopped before it was complete."
-_EDITED = "A person changed the arguments of this call before it ran. They were: {arguments}"
+_EDITED = "A person changed the arguments of this call to these: {arguments}"
 _FRESH = Resumed()
 
 
@@ -92,7 +92,8 @@ class Toolbox:
         try:
             arguments = made.read(text)
         except ArgumentsRefused as error:
-            return _failure(f"The arguments of {call.name} cannot be used: {error}.")
+            failure = _failure(f"The arguments of {call.name} cannot be used: {error}.")
+            return _with_notes(failure, resumed)
         shown = _shown(text)
         if not memory.approved and made.needs_approval(arguments):
             expires_at = expiry(place.run.clock, place.answer_seconds)

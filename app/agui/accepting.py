@@ -60,7 +60,7 @@ def accept_answer(call: ToolCall, said: Said, terms: Terms) -> Message:
     blocks = _blocks(said, terms)
     error = said.error
     if error is not None and not any(isinstance(block, Text) and error in block.text for block in blocks):
-        blocks.append(Text(text=error))
+        blocks.append(Text(text=f"\n{error}" if blocks else error))
     return result_of(
         call, blocks, is_error=error is not None, id=said.id, clock=terms.clock, sender_id=terms.agent
     )

@@ -1,6 +1,6 @@
 """Calls that the end of a branch left open: what a client answers of them, and what nobody will."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -20,7 +20,8 @@ NOT_EXECUTED = "This call was not executed: the conversation went on without a r
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call without a result. `is_clients`: the run that made it named the tool as one of the client's."""
+    """A call without a result. `is_clients`: the run that made it named the tool as one of the client's, and
+    nobody was asked about it. Of one name the agent's own tool is called."""
 
     call: ToolCall
     is_clients: bool
@@ -31,15 +32,21 @@ def holds_an_answer(entries: Sequence[StoredEntry]) -> bool:
     return any(message.role is Role.ASSISTANT for message in model_view(entries))
 
 
-def open_calls(entries: Sequence[StoredEntry], maker: RunRecord) -> tuple[OpenCall, ...]:
+def open_calls(
+    entries: Sequence[StoredEntry], maker: RunRecord, *, asked: Collection[JsonValue] = ()
+) -> tuple[OpenCall, ...]:
     """The open calls of the end of a branch, in the order in which they were made.
 
-    `entries` reach back to the run `maker`, which holds the last answer of a model in them.
+    `entries` reach back to the run `maker`, which holds the last answer of a model in them. `asked` are the
+    ids of the calls that wait for a person.
     """
     messages = model_view(entries)
     last = max((at for at, m in enumerate(messages) if m.role is Role.ASSISTANT), default=len(messages))
     named = _named(maker.input)
-    return tuple(OpenCall(call, call.name in named) for call in unanswered_calls(messages[last:]))
+    return tuple(
+        OpenCall(call, call.name in named and call.id not in asked)
+        for call in unanswered_calls(messages[last:])
+    )
 
 
 def _named(input: Mapping[str, JsonValue] | None) -> frozenset[str]:

@@ -4,7 +4,7 @@ The history is the server's. A client's list tells what it has seen; only its ne
 to open calls of its own tools and its answers to a paused run add to it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -129,7 +129,7 @@ def take_turn(input: RunInput, heard: Heard, past: Past, terms: Terms) -> Turn |
         settled=settled,
         resumes=past.asked_by if resolved else None,
         answers=resolved.answers if resolved else (),
-        client_tools=input.client_tools,
+        client_tools=(*input.client_tools, *_still_waited_for(input, past, told)),
         left=left,
         state=state,
         state_differs=_differs(state, input, past.base),
@@ -137,6 +137,18 @@ def take_turn(input: RunInput, heard: Heard, past: Past, terms: Terms) -> Turn |
         input_record=_record(input),
         digest=digest(input, {*(entry.id for entry in opening), *(message.id for message in held)}),
     )
+
+
+def _still_waited_for(input: RunInput, past: Past, told: Sequence[Message]) -> Iterable[ToolDefinition]:
+    """The tools of open calls that the client has not answered yet, where this request does not name them.
+    The run ends on such a call before it asks a model, so they are offered to none."""
+    named = {tool.name for tool in input.client_tools}
+    answered = {message.call_id for message in told}
+    for one in past.calls:
+        call = one.call
+        if one.is_clients and call.id not in answered and call.name not in named:
+            named.add(call.name)
+            yield ToolDefinition(call.name, "", {"type": "object", "properties": {}})
 
 
 def _left(input: RunInput, heard: Heard, given: Mapping[str, Said], resolved: Resolved | None) -> Left:

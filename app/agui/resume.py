@@ -165,13 +165,18 @@ def _check(interrupt: Interrupt, reply: Reply, answer: Answer, now: Instant) -> 
 
 
 def _fault(interrupt: Interrupt, payload: JsonValue) -> tuple[str, str] | None:
-    """Where a payload does not fit, and by which word of the schema. A schema that refers to something
-    outside itself cannot be held against anyone; the tool reads the answer once more anyway."""
+    """Where a payload does not fit, and by which word of the schema. A schema that is none, or refers to
+    something outside itself, cannot be held against anyone; the tool reads the answer once more anyway."""
     validator: Any = Draft202012Validator(interrupt.response_schema or {}, registry=_NO_REMOTE)
     try:
         error = cast(Any, schema_errors).best_match(validator.iter_errors(payload))
     except Unresolvable:
         logger.warning("the schema of interrupt %s refers to something that is not in it", interrupt.id)
+        return None
+    except RecursionError:
+        return "", "$ref"
+    except Exception as broken:  # of the many kinds that the library raises for what is no schema
+        logger.warning("the schema of interrupt %s is none: %s", interrupt.id, type(broken).__name__)
         return None
     if error is None:
         return None

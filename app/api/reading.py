@@ -120,7 +120,9 @@ class Reader:
             cut, run = run.branch_after_entry, await self._previous(run)
             if run is not None:
                 maker, entries = run, [*_until(await self._entries(run), cut), *entries]
-        return open_calls(entries, maker)
+        return open_calls(
+            entries, maker, asked=[one.get("callId") for one in base.interrupts if isinstance(one, dict)]
+        )
 
     async def _run(self, run_id: str) -> RunRecord | None:
         return await self._store.get_run(self._namespace, self._thread_id, run_id)

@@ -109,10 +109,35 @@ async def test_edited_arguments_are_used_and_only_the_model_is_told_of_them() ->
     assert agent.messages()[1].tool_calls()[0].arguments == '{"amount": 5}'
 
 
+async def test_edited_arguments_that_do_not_fit_are_refused_and_the_model_is_told_whose_they_are() -> None:
+    log: list[str] = []
+    agent = paying(log)
+    (question,) = asked(await told(agent))
+    answer = Answer(question.id, payload={"approved": True, "editedArgs": {"amount": "much"}})
+    (result,) = results(await resumed(agent, answer))
+    assert (log, result.is_error) == ([], True)
+    notes = [block.text for block in result.content if isinstance(block, Reminder)]
+    assert any('{"amount":"much"}' in note for note in notes)
+    assert "much" not in for_reader(result).join_text()
+
+
 async def test_a_question_without_an_answer_is_asked_again_as_it_was() -> None:
     agent = paying([])
     (question,) = asked(await told(agent))
     assert asked(await resumed(agent)) == [question]
+
+
+async def test_of_two_questions_the_answered_call_runs_and_the_other_is_asked_again() -> None:
+    log: list[str] = []
+    calls = [call("pay", f'{{"amount": {amount}}}', f"c{amount}") for amount in (1, 2)]
+    model = ScriptedModel([calls, "end"])
+    agent = paying(log).with_model(model)
+    first, second = asked(await told(agent))
+    assert asked(await resumed(agent, Answer(second.id, payload={"approved": True}))) == [first]
+    assert (log, len(model.prompts)) == (["paid 2"], 1)
+    await resumed(agent, Answer(first.id, payload={"approved": True}))
+    assert log == ["paid 2", "paid 1"]
+    assert [one.call_id for one in model.prompts[1].messages if one.call_id] == ["c1", "c2"]
 
 
 async def test_arguments_that_do_not_fit_are_refused_without_asking_anybody() -> None:
@@ -168,6 +193,26 @@ async def test_a_tool_asks_twice_and_goes_on_from_its_start_with_both_answers() 
     assert (result.join_text(), len(starts), len(model.prompts)) == ("Basel on Monday", 3, 2)
 
 
+async def test_an_answer_is_given_again_as_it_was_whatever_the_tool_did_to_it() -> None:
+    given: list[str] = []
+
+    async def book(context: ToolContext) -> str:
+        try:
+            place = context.ask("Where?")
+        except Exception:
+            return "swallowed"
+        given.append(str(place))
+        assert isinstance(place, dict)
+        place["city"] = "elsewhere"
+        return str(context.ask("When?"))
+
+    agent = Agent("bot", model=ScriptedModel([[call("book")], "done"]), tools=[book], limits=QUICK)
+    (where,) = asked(await told(agent))
+    (when,) = asked(await resumed(agent, Answer(where.id, payload={"city": "Basel"})))
+    await resumed(agent, Answer(when.id, payload="Monday"))
+    assert given == ["{'city': 'Basel'}"] * 2
+
+
 async def test_a_question_that_is_closed_ends_the_call_without_the_tool() -> None:
     starts: list[str] = []
 
@@ -208,12 +253,14 @@ async def test_calls_beside_one_that_waits_are_run_and_told_in_their_order() -> 
 
     calls = [call("look", '{"what": "a"}', "a"), call("pay", "{}", "p"), call("look", '{"what": "b"}', "b")]
     tools: list[ToolLike] = [look, pay]
-    agent = Agent("bot", model=ScriptedModel([calls, "end"]), tools=tools, limits=QUICK)
+    model = ScriptedModel([calls, "end"])
+    agent = Agent("bot", model=model, tools=tools, limits=QUICK)
     events = await told(agent)
     assert texts(results(events)) == ["saw a", "saw b"]
     (question,) = asked(events)
     await resumed(agent, Answer(question.id, payload={"approved": True}))
     assert log == ["paid"]
+    assert texts(model.prompts[1].messages)[2:] == ["saw a", "paid", "saw b"]
 
 
 async def test_a_question_expires_when_the_agent_says_so() -> None:

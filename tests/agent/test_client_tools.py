@@ -10,6 +10,8 @@ from app.agent.events import AgentEvent, ToolDone
 from app.agent.models.base import CallPiece
 from app.agent.models.scripted import ScriptedModel
 from app.agent.prompt import ToolDefinition
+from app.agent.tools import tool
+from app.conversation.interrupts import Answer
 from app.conversation.messages import Message, tool_result_message
 from app.conversation.outcomes import EndReason, RunStatus
 from tests.agent.running import QUICK, bounded, context, end_of, kept, texts
@@ -63,6 +65,29 @@ async def test_answers_to_some_of_the_calls_make_no_model_call() -> None:
     said = kept(await ran(agent, "go"))
     events = await ran(agent, "go", *said, tool_result_message("p", "pick", "blue"))
     assert (end_of(events).reason, end_of(events).pending_calls) == (EndReason.CLIENT_TOOLS, ("q",))
+    assert len(model.prompts) == 1
+
+
+@pytest.mark.requirement("AGT-14", "AGT-15")
+async def test_a_run_waits_for_a_person_first_and_then_for_the_client() -> None:
+    @tool(approval=True)
+    def pay() -> str:
+        return "paid"
+
+    model = ScriptedModel([[call("pick", "p"), call("pay", "y")]])
+    agent = Agent("bot", model=model, tools=[pay], limits=QUICK)
+    asked = await ran(agent, "go")
+    (question,) = end_of(asked).interrupts
+    assert (end_of(asked).reason, question.call_id) == (EndReason.INTERRUPTED, "y")
+    run = replace(
+        context("go", *kept(asked)),
+        client_tools=(PICK,),
+        interrupts=[question],
+        answers={question.id: Answer(question.id, payload={"approved": True})},
+    )
+    events = [event async for event in bounded(agent.respond(run))]
+    assert texts(kept(events)) == ["paid"]
+    assert (end_of(events).reason, end_of(events).pending_calls) == (EndReason.CLIENT_TOOLS, ("p",))
     assert len(model.prompts) == 1
 
 

@@ -9,7 +9,7 @@ from app.agent.agent import Agent
 from app.agent.events import MessageDone, StepEnded, StepStarted, ToolDone
 from app.agent.models.base import CallPiece, Finished, ServerCall, TextPiece, ThinkingPiece
 from app.agent.models.scripted import ScriptedModel
-from app.agent.tools import tool
+from app.agent.tools import ToolContext, tool
 from app.conversation.blocks import Text, Thinking, ToolCall
 from app.conversation.messages import Message, Role, StopReason, Usage, assistant_message, user_message
 from app.conversation.outcomes import EndReason, RunEnd
@@ -280,22 +280,32 @@ async def test_capabilities_tell_what_is_true() -> None:
     assert told.tools.client_provided
     assert told.human_in_the_loop is not None
     assert not told.human_in_the_loop.supported
+    assert told.state is not None
+    assert (told.state.snapshots, told.state.persistent_state, told.state.deltas) == (True, True, False)
+    assert told.multi_agent is not None
+    assert not told.multi_agent.supported
     assert told.output is not None
     assert told.output.structured_output is False
     assert told.multimodal is not None
     assert told.multimodal.input is not None
     assert told.multimodal.input.image
     assert not told.multimodal.input.audio
+
+    def count(context: ToolContext) -> object:
+        return context.patch_state([{"op": "add", "path": "/n", "value": 1}])
+
     rich = Agent(
         "bot",
         model=ScriptedModel([]),
-        tools=[tool(approval=True)(weather)],
+        tools=[tool(approval=True)(weather), count],
         handoffs=[Agent("doctor", description="Heals.")],
         output={"type": "object"},
     )
     told = AgentCapabilities.model_validate(rich.capabilities())
     assert told.human_in_the_loop is not None
     assert told.human_in_the_loop.approve_with_edits
+    assert told.state is not None
+    assert told.state.deltas
     assert told.multi_agent is not None
     assert [one.name for one in told.multi_agent.subagents or []] == ["doctor"]
     assert told.output is not None

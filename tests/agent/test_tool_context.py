@@ -1,6 +1,7 @@
 """What a tool may do in its run: change the shared state, tell how far it is, remind, record."""
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -111,6 +112,36 @@ async def test_progress_is_counted_and_told_before_the_result() -> None:
     assert events.index(told[1]) < at
 
 
+@pytest.mark.requirement("AGT-14")
+async def test_changes_from_many_threads_are_told_in_the_order_in_which_they_were_made() -> None:
+    def work(context: ToolContext) -> str:
+        def some() -> None:
+            for _ in range(20):
+                context.patch_state([{"op": "add", "path": "/done/-", "value": 1}])
+
+        threads = [threading.Thread(target=some) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return "done"
+
+    events, _ = await ran(work, state={"done": []})
+    states = [event.state for event in events if isinstance(event, StateChanged)]
+    assert states == [{"done": [1] * count} for count in range(1, 81)]
+
+
+@pytest.mark.parametrize("progress", [float("nan"), float("-inf"), 10**400, "half", True])
+async def test_progress_that_is_no_number_is_the_tools_own_failure(progress: Any) -> None:
+    def work(context: ToolContext) -> str:
+        context.progress(1, progress)
+        return "done"
+
+    events, _ = await ran(work)
+    assert results(events)[0].is_error
+    assert not any(isinstance(event, ToolProgress) for event in events)
+
+
 @pytest.mark.requirement("AGT-10", "AGT-14")
 async def test_a_reminder_rides_in_the_result_for_the_model_alone() -> None:
     def weigh(context: ToolContext) -> str:
@@ -158,5 +189,14 @@ async def test_a_context_is_over_with_its_call() -> None:
         return "ok"
 
     await ran(keep)
-    with pytest.raises(RuntimeError, match="over"):
-        held[0].progress(1)
+    (late,) = held
+    uses: list[Callable[[], object]] = [
+        lambda: late.progress(1),
+        lambda: late.patch_state([{"op": "add", "path": "/x", "value": 1}]),
+        lambda: late.remind("too late"),
+        lambda: late.record("invoice", 1),
+        lambda: late.ask("Where?"),
+    ]
+    for use in uses:
+        with pytest.raises(RuntimeError, match="over"):
+            use()

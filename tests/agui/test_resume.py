@@ -271,7 +271,7 @@ def test_what_a_paused_run_waits_for_is_not_settled_with_its_answer() -> None:
         ("", None, "", False),
         ("", "no map", "no map", True),
         ("Error: no map", "no map", "Error: no map", True),
-        ("half", "no map", "half|no map", True),
+        ("half", "no map", "half|\nno map", True),
         ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], None, "a|b", False),
     ],
 )

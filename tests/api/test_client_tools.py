@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from app.agent.models.base import CallPiece
+from app.agent.tools import tool
 from tests.services.chat import Chat, OpenChat, text_of, user
 from tests.services.sse import SseFrame
 
@@ -131,3 +132,43 @@ async def test_a_question_before_the_call_is_asked_again_without_it(open_chat: O
     await chat.run("t", user("where?", "u1"))
     assert prompt(chat) == [("user", "where?")]
     assert await chat.texts("t") == [("user", "where?"), ("assistant", "No map needed.")]
+
+
+@pytest.mark.requirement("AGT-15", "AGUI-06")
+@pytest.mark.parametrize("approves", [True, False])
+async def test_a_client_cannot_answer_for_a_tool_of_the_agents_by_declaring_its_name(
+    open_chat: OpenChat, approves: bool
+) -> None:
+    paid: list[str] = []
+
+    @tool(approval=True)
+    def pay() -> str:
+        paid.append("paid")
+        return "paid"
+
+    declared = [{**MAP, "name": "pay"}]
+    chat = await open_chat([call("p", "pay")], "done", tools=[pay])
+    await chat.run("t", user("pay", "u1"), tools=declared, run="r1")
+    (run,) = await chat.runs("t")
+    (asked,) = run["interrupts"]
+    payload = {"approved": approves}
+    resume = [{"interruptId": asked["id"], "status": "resolved", "payload": payload}]
+    await chat.run("t", result("p", "forged", id="x"), resume=resume, tools=declared, run="r2")
+    (answer,) = [message for message in await chat.messages("t") if message["role"] == "tool"]
+    assert answer["id"] != "x"
+    assert ("paid" in answer["content"], paid) == (approves, ["paid"] if approves else [])
+    assert "forged" not in answer["content"]
+
+
+@pytest.mark.requirement("AGT-15")
+async def test_calls_are_waited_for_whether_or_not_the_next_request_names_their_tools(
+    open_chat: OpenChat,
+) -> None:
+    chat = await open_chat([call("c1"), call("c2")], "There.")
+    await begin(chat)
+    events = await chat.run("t", result("c1"), run="r2")
+    assert events[-1].data["outcome"] == {"type": "success", "pendingToolCallIds": ["c2"]}
+    assert len(chat.model.prompts) == 1
+    assert text_of(await chat.run("t", result("c2", "later"), run="r3")) == "There."
+    assert [role for role, _ in await chat.texts("t")] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert list(chat.model.prompts[-1].tools) == []

@@ -216,3 +216,30 @@ async def test_another_answer_to_what_was_said_before_a_second_question_leaves_n
     assert said[2] == ("tool", "sent to ann")
     assert "not executed" in said[3][1]
     assert text_of(await chat.run("t", user("and?", "u3"))) == "next"
+
+
+@pytest.mark.requirement("AGUI-09", "AGUI-16")
+@pytest.mark.parametrize(
+    ("schema", "status"),
+    [
+        ({"$defs": {"n": {"items": {"$ref": "#/$defs/n"}}}, "$ref": "#/$defs/n"}, 422),
+        ({"$ref": "#"}, 422),
+        ({"type": "wat"}, 200),
+        ({"properties": 5}, 200),
+    ],
+)
+async def test_a_schema_that_goes_round_or_is_none_fails_no_request(
+    open_chat: OpenChat, schema: dict[str, Any], status: int
+) -> None:
+    def book(context: ToolContext) -> str:
+        context.ask("Where?", schema)
+        return "booked"
+
+    chat = await open_chat([CallPiece("b", "{}", name="book", call_id="b")], "done", tools=[book])
+    (where,) = await pause(chat)
+    payload: Any = {}
+    for _ in range(240):
+        payload = [payload]
+    answers = [{"interruptId": where["id"], "status": "resolved", "payload": payload}]
+    answer = await chat.post_run(chat.body("t", resume=answers, run="r2"))
+    assert answer.status_code == status, answer.text

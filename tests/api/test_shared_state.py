@@ -1,5 +1,6 @@
 """The shared state of a thread, between clients and tools."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,8 +9,23 @@ from app.agent.models.base import CallPiece
 from app.agent.models.scripted import Reply
 from app.agent.tools import ToolContext
 from tests.services.chat import Chat, OpenChat, user
+from tests.services.server import Launch
 from tests.services.sse import SseFrame
+from tests.stories.test_restarts import talk_to
 
+COUNTER = """
+from app.agent.agent import Agent
+from app.agent.models.base import CallPiece
+from app.agent.models.scripted import ScriptedModel
+from app.agent.tools import ToolContext
+
+def count(context: ToolContext) -> str:
+    context.patch_state([{"op": "add", "path": "/n", "value": context.state.get("n", 0) + 1}])
+    return "counted"
+
+calls = [CallPiece("0", "{}", name="count", call_id="c")]
+assistant = Agent("assistant", model=ScriptedModel([calls, "one"]), tools=[count])
+"""
 COUNT: Reply = [CallPiece("0", "{}", name="count", call_id="c")]
 
 
@@ -74,6 +90,21 @@ async def test_a_change_is_kept_when_the_run_fails_behind_it(open_chat: OpenChat
     chat = await open_chat(COUNT, [ValueError("no")], tools=[count])
     await chat.run("t", user("a", "u1"))
     assert await state_of(chat) == {"n": 1}
+
+
+@pytest.mark.requirement("AGUI-18")
+async def test_it_outlives_a_killed_server_and_tools_go_on_from_it(launch: Launch, tmp_path: Path) -> None:
+    (tmp_path / "counter.py").write_text(COUNTER)
+    server = await launch(AGENTS="counter:assistant")
+    async with talk_to(server) as chat:
+        await chat.run("t", user("a", "u1"), state={"page": 1})
+    await server.kill()
+    again = await launch(AGENTS="counter:assistant")
+    async with talk_to(again) as chat:
+        assert await state_of(chat) == {"page": 1, "n": 1}
+        events = await chat.run("t", user("b", "u2"))
+        assert told(events)[0] == ("STATE_SNAPSHOT", {"page": 1, "n": 1})
+        assert await state_of(chat) == {"page": 1, "n": 2}
 
 
 @pytest.mark.requirement("AGUI-12")
