@@ -1,16 +1,21 @@
-"""How a thread at rest stands, as a legal stream: it brings any client to the same state.
+"""How a thread stands, as the beginning or all of a legal stream: it brings any client to the same state.
 
-AG-UI: RUN_STARTED, STATE_SNAPSHOT where there is state, MESSAGES_SNAPSHOT with all messages, and an end with
-the outcome of the latest run, so that its open questions and calls are restored.
+AG-UI: RUN_STARTED, STATE_SNAPSHOT where there is state, and MESSAGES_SNAPSHOT with all messages. For a thread
+at rest the end follows, with the outcome of the latest run, so that its open questions and calls are
+restored; for one that is live, its results come behind its other messages, what is open is opened again, and
+then the run goes on.
 """
 
 from collections.abc import Sequence
 
 import orjson
+from pydantic import JsonValue
 
 from app.agent.events import RunOpened
 from app.agui.brackets import Brackets
+from app.agui.encoding import encode
 from app.agui.ends import opening, terminal
+from app.agui.fold import Fold
 from app.agui.resume import open_interrupts
 from app.clock import Clock
 from app.conversation.outcomes import EndReason, RunEnd, RunError, RunStatus
@@ -34,20 +39,35 @@ def connect(
     to answer `pending_calls`.
     """
     brackets = Brackets(clock)
-    state = None if latest is None else latest.state
-    opened = RunOpened(
-        thread_id=thread_id,
-        run_id=run_id,
-        agent="" if latest is None else latest.agent,
-        state=state,
-        state_differs=state not in (None, {}),
-    )
-    snapshot = brackets.event("MESSAGES_SNAPSHOT", {"messages": orjson.Fragment(messages)})
+    opened = _opened(thread_id, run_id, None if latest is None else latest.state)
     return [
         *opening(opened, brackets),
-        snapshot,
+        brackets.event("MESSAGES_SNAPSHOT", {"messages": orjson.Fragment(messages)}),
         terminal(opened, _end(latest, tuple(pending_calls)), brackets),
     ]
+
+
+def connect_live(thread_id: str, run_id: str, fold: Fold, *, clock: Clock) -> list[Frame]:
+    """The frames for a client that joins a live run under `run_id`, at the moment of `fold`, which holds the
+    thread from its beginning. What the run tells from there on is to follow."""
+    brackets = Brackets(clock)
+    return [
+        *opening(_opened(thread_id, run_id, fold.state), brackets),
+        brackets.event("MESSAGES_SNAPSHOT", {"messages": fold.messages()}),
+        *(brackets.event(event.pop("type"), event) for event in fold.told_again()),
+    ]
+
+
+def renamed(event: bytes, run_id: str) -> bytes:
+    """The last event of a run for a client that asked under an id of its own. RUN_ERROR names no run."""
+    members = orjson.loads(event)
+    if "runId" not in members:
+        return event
+    return encode({**members, "runId": run_id})
+
+
+def _opened(thread_id: str, run_id: str, state: JsonValue) -> RunOpened:
+    return RunOpened(thread_id, run_id, agent="", state=state, state_differs=state not in (None, {}))
 
 
 def _end(latest: RunRecord | None, pending_calls: tuple[str, ...]) -> RunEnd:

@@ -28,6 +28,8 @@ from app.store.adapter import KEEP, Keep, RunRecord
 
 _CONTEXT = "context"
 """The origin of the reminder that carries a client's context, and the name of its digest in a run's meta."""
+_ACCEPTED = "accepted"
+"""The name, in a run's input, of the ids of the client's messages that came with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ def take_turn(input: RunInput, heard: Heard, past: Past, terms: Terms) -> Turn |
         *map(MessageEntry, () if resolved else new),
     )
     state: JsonValue | Keep = KEEP if input.state in (None, {}) else input.state
+    brought = _brought(input, {*(entry.id for entry in opening), *(message.id for message in held)})
     return Turn(
         branch=branch,
         entries=opening,
@@ -134,8 +137,8 @@ def take_turn(input: RunInput, heard: Heard, past: Past, terms: Terms) -> Turn |
         state=state,
         state_differs=_differs(state, input, past.base),
         meta=meta,
-        input_record=_record(input),
-        digest=digest(input, {*(entry.id for entry in opening), *(message.id for message in held)}),
+        input_record=_record(input, brought),
+        digest=digest(input, brought),
     )
 
 
@@ -216,10 +219,29 @@ def _add_context(
     return added, {**before, _CONTEXT: mark}
 
 
-def digest(input: RunInput, new: Collection[str]) -> str:
-    """SHA-256, in hex, of what a request brings: its user and tool messages of these ids, and all that is
-    beside the messages. The same turn has the same digest whatever else its list holds."""
-    brought = (said for said in input.messages if said.id in new and said.role in ("user", "tool"))
+def is_repeated(input: RunInput, run: RunRecord) -> bool:
+    """Whether the request brings what the run was started with, whatever else its list holds by now."""
+    return run.digest == digest(input, _brought(input, accepted_by(run)))
+
+
+def accepted_by(run: RunRecord) -> frozenset[str]:
+    """The ids of the client's messages that came with the request for the run."""
+    accepted = (run.input or {}).get(_ACCEPTED)
+    return frozenset(map(str, accepted)) if isinstance(accepted, list) else frozenset()
+
+
+def _brought(input: RunInput, new: Collection[str]) -> list[Said]:
+    """The user and tool messages of these ids. A list may hold one id twice; the first counts."""
+    first: dict[str, Said] = {}
+    for said in input.messages:
+        if said.id in new and said.role in ("user", "tool"):
+            first.setdefault(said.id, said)
+    return list(first.values())
+
+
+def digest(input: RunInput, brought: Sequence[Said]) -> str:
+    """SHA-256, in hex, of what a request brings: these messages of it, and all that is beside the messages.
+    The same turn has the same digest whatever else its list holds."""
     material = {
         "messages": [_material(said) for said in brought],
         "records": [[record.name, record.value] for record in input.records],
@@ -249,10 +271,11 @@ def _canonical_state(state: JsonValue) -> bytes:
     return canonical({} if state is None else state)
 
 
-def _record(input: RunInput) -> dict[str, JsonValue]:
-    """What is kept of the request beside the run's own columns: no messages, no headers, and of
+def _record(input: RunInput, brought: Sequence[Said]) -> dict[str, JsonValue]:
+    """What is kept of the request beside the run's own columns: of messages the ids, no headers, and of
     `forwardedProps` only what is meant for the server, as the rest may hold secrets."""
     record: dict[str, JsonValue] = {
+        _ACCEPTED: [said.id for said in brought],
         "protocolVersion": input.protocol_version,
         "parentRunId": input.parent_run_id,
         "tools": list(input.tools),

@@ -1,55 +1,175 @@
 """Event streams: of a live run, of one that ended, and of a thread at rest."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from ag_ui.core import PROTOCOL_VERSION
 from starlette.requests import Request
 from starlette.responses import Response
 
 from app.agui.connect import connect
 from app.agui.hydrate import RENDERER, hydrate
 from app.agui.input import RunInput
+from app.agui.intake import Left
 from app.agui.replay import replay
 from app.api.deps import Principal, Services
+from app.api.joining import AT_REST, join_run
+from app.api.reading import Reader
 from app.api.streams import EventStream
-from app.api.turns import Standing, headers_of_left
+from app.api.turns import (
+    Joined,
+    Outcome,
+    Repeated,
+    Standing,
+    Started,
+    headers_of_left,
+    headers_of_run,
+    run_headers,
+    standing_of,
+)
 from app.conversation.outcomes import EndReason, RunStatus
-from app.errors import AppError, InvalidInput, NotFound
+from app.errors import AppError, NotFound
 from app.runs.log import EventLog, Position
 from app.runs.log_memory import MemoryLog
-from app.runs.order import LiveRun
 from app.store.adapter import RunRecord
 
-AT_REST = 0
-"""The epoch of streams that are no run's: no position of theirs can be resumed."""
+
+async def show_outcome(
+    services: Services, principal: Principal, asked: RunInput, outcome: Outcome
+) -> Response:
+    """The stream that a request is answered with."""
+    match outcome:
+        case Started(live):
+            return _follow(
+                services,
+                principal,
+                live.record,
+                live.log,
+                legacy=asked.legacy,
+                on_disconnect=asked.options.on_disconnect,
+                headers=run_headers(outcome),
+            )
+        case Standing(latest, pending, left):
+            headers = headers_of_left(left)
+            return await _show_rest(services, principal, asked, latest, pending, headers=headers)
+        case Joined(live):
+            headers = headers_of_run(live.record)
+            return await join_run(
+                services,
+                principal,
+                live.record,
+                live.log,
+                legacy=asked.legacy,
+                run_id=asked.run_id,
+                headers=headers,
+            )
+        case Repeated():
+            return await _show_repeated(services, principal, asked, outcome)
 
 
-def follow_run(
+async def _show_repeated(
+    services: Services, principal: Principal, asked: RunInput, repeated: Repeated
+) -> Response:
+    run, headers = repeated.run, headers_of_run(repeated.run)
+    if repeated.holds_more:
+        return await _show_present(services, principal, run, legacy=asked.legacy, headers=headers)
+    log = await _log_of(services, principal, run)
+    leaving = asked.options.on_disconnect
+    return _follow(services, principal, run, log, legacy=asked.legacy, on_disconnect=leaving, headers=headers)
+
+
+async def show_thread(services: Services, principal: Principal, asked: RunInput) -> Response:
+    """The connect sequence of a thread, known or not, and then its live run, if it has one. Nothing is
+    stored."""
+    live = await services.runs.live(principal.namespace, asked.thread_id)
+    if live is not None:
+        headers = headers_of_run(live.record)
+        return await join_run(
+            services, principal, live.record, live.log, legacy=asked.legacy, headers=headers
+        )
+    standing = await _standing(services, principal, asked)
+    latest = standing.latest
+    if latest is not None:
+        asked = replace(asked, run_id=latest.id)
+    return await _show_rest(services, principal, asked, latest, standing.pending_calls)
+
+
+def _follow(
     services: Services,
     principal: Principal,
-    live: LiveRun,
+    run: RunRecord,
+    log: EventLog,
     *,
     legacy: bool,
+    after: int = 0,
     on_disconnect: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The stream of a run from its first event."""
+    """The stream of a run behind a frame of its log."""
 
     async def cancel() -> None:
-        await services.runs.stop(principal.namespace, live.record.id, EndReason.CLIENT_LEFT)
+        await services.runs.stop(principal.namespace, run.id, EndReason.CLIENT_LEFT)
 
     return EventStream(
-        live.log.follow(legacy=legacy),
+        log.follow(after, legacy=legacy),
         on_shutdown=services.runs.drain,
         on_leave=cancel if on_disconnect == "cancel" else None,
         headers=headers,
     )
 
 
-async def show_standing(
-    services: Services, principal: Principal, asked: RunInput, standing: Standing
+async def follow_record(
+    services: Services, principal: Principal, run: RunRecord, after: Position | None, *, legacy: bool
 ) -> Response:
-    """The connect sequence of a thread at rest. Nothing is stored."""
-    latest = standing.latest
+    """The stream of any run: its log while that is kept, else told again from storage. Behind a position of
+    another log, or one that is not kept, comes the connect sequence, and never a hole."""
+    log = await _log_of(services, principal, run)
+    if after is None:
+        return _follow(services, principal, run, log, legacy=legacy)
+    if (after.seq, after.epoch) == (log.seq, log.epoch) and after.number <= log.last:
+        return _follow(services, principal, run, log, legacy=legacy, after=after.number)
+    return await _show_present(services, principal, run, legacy=legacy)
+
+
+async def _show_present(
+    services: Services,
+    principal: Principal,
+    run: RunRecord,
+    *,
+    legacy: bool,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The connect sequence of the branch that ends with the run, and then that, if it is live."""
+    log = await services.runs.log(principal.namespace, run.id)
+    if log is not None and not log.ended:
+        return await join_run(services, principal, run, log, legacy=legacy, headers=headers)
+    ended = await _settled(services, principal, run)
+    asked = RunInput(thread_id=run.thread_id, run_id=run.id, messages=())
+    standing = await _standing(services, principal, asked)
+    head = standing.latest
+    pending = standing.pending_calls if head is not None and head.id == run.id else ()
+    version = None if legacy else PROTOCOL_VERSION
+    asked = replace(asked, protocol_version=version)
+    return await _show_rest(services, principal, asked, ended, pending, headers=headers)
+
+
+async def _standing(services: Services, principal: Principal, asked: RunInput) -> Standing:
+    """How the head of a thread stands."""
+    nothing = RunInput(thread_id=asked.thread_id, run_id=asked.run_id, messages=())
+    reading = await Reader(services.store, principal.namespace, asked.thread_id).read(nothing)
+    return standing_of(reading, Left())
+
+
+async def _show_rest(
+    services: Services,
+    principal: Principal,
+    asked: RunInput,
+    latest: RunRecord | None,
+    pending_calls: Sequence[str],
+    *,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The connect sequence of a thread at rest."""
     page = await services.store.messages(
         principal.namespace,
         asked.thread_id,
@@ -63,46 +183,35 @@ async def show_standing(
             asked.run_id,
             latest,
             hydrate(page.rows, legacy=asked.legacy),
-            pending_calls=standing.pending_calls,
+            pending_calls=pending_calls,
             clock=services.clock,
         )
     )
     log.end()
-    return EventStream(
-        log.follow(legacy=asked.legacy),
-        on_shutdown=services.runs.drain,
-        headers=headers_of_left(standing.left),
-    )
+    return EventStream(log.follow(legacy=asked.legacy), on_shutdown=services.runs.drain, headers=headers)
 
 
-async def follow_record(
-    services: Services, principal: Principal, run: RunRecord, after: Position | None, *, legacy: bool
-) -> Response:
-    """The stream of any run: its log while that is kept, else told again from storage.
-
-    InvalidInput for a position that is not of this log.
-    """
-    log = await services.runs.log(principal.namespace, run.id) or await _told_again(services, principal, run)
-    number = 0
-    if after is not None:
-        if (after.seq, after.epoch) != (log.seq, log.epoch) or after.number > log.last:
-            raise InvalidInput("This position is not of the log that is kept.", field="Last-Event-ID")
-        number = after.number
-    return EventStream(log.follow(number, legacy=legacy), on_shutdown=services.runs.drain)
+async def _log_of(services: Services, principal: Principal, run: RunRecord) -> EventLog:
+    """The log of a run while that is kept, and else one that tells it again from storage."""
+    log = await services.runs.log(principal.namespace, run.id)
+    if log is not None:
+        return log
+    ended = await _settled(services, principal, run)
+    entries = [row.entry for row in await services.store.run_entries(principal.namespace, run.id)]
+    again = MemoryLog(ended.seq, ended.epoch + 1)
+    again.append(replay(ended, entries))
+    again.end()
+    return again
 
 
-async def _told_again(services: Services, principal: Principal, run: RunRecord) -> EventLog:
-    """The log of a run that has none any more. The row is read anew: only an end can be told again."""
+async def _settled(services: Services, principal: Principal, run: RunRecord) -> RunRecord:
+    """The run at its end, read anew. NotSettled if that is not stored yet."""
     ended = await services.store.get_run(principal.namespace, run.thread_id, run.id)
     if ended is None:
         raise no_run(run.thread_id, run.id)
     if ended.status is RunStatus.RUNNING:
         raise NotSettled()
-    entries = [row.entry for row in await services.store.run_entries(principal.namespace, run.id)]
-    log = MemoryLog(ended.seq, ended.epoch + 1)
-    log.append(replay(ended, entries))
-    log.end()
-    return log
+    return ended
 
 
 def asked_position(request: Request) -> Position | None:

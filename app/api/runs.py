@@ -1,5 +1,6 @@
 """Runs of a thread: start in plain words, list, follow, stop."""
 
+from hashlib import sha256
 from typing import Annotated
 
 from ag_ui.core import PROTOCOL_VERSION
@@ -12,12 +13,20 @@ from app.agui.input import RunInput
 from app.agui.options import PREVIOUS_RUN_FIELD, Options
 from app.agui.said import Said
 from app.api.deps import Caller, Principal, Protocol, RunId, Services, Serving, ThreadId
-from app.api.following import asked_position, follow_record, follow_run, no_run
+from app.api.following import asked_position, follow_record, no_run, show_outcome
 from app.api.openapi import EVENT_STREAM
 from app.api.records import read_records
 from app.api.shapes import NewRun, RunList, RunShape, run_shape
 from app.api.threads import thread_of
-from app.api.turns import Standing, Started, run_headers, start_turn
+from app.api.turns import (
+    Joined,
+    Repeated,
+    Standing,
+    Started,
+    headers_of_run,
+    run_headers,
+    take_request,
+)
 from app.clock import new_id
 from app.conversation.blocks import Text
 from app.conversation.entries import CustomEntry
@@ -62,26 +71,34 @@ async def start_run(
     default = next(iter(services.agents))
     agent = services.agent(asked.agent or await _agent_of(services, principal, thread_id) or default)
     records = read_records(asked.entries, principal, services.clock)
-    started = await _start(services, principal, agent, _as_run_input(thread_id, asked, records))
-    live, headers = started.live, run_headers(started)
+    input = _as_run_input(thread_id, asked, records)
+    outcome = await _take(services, principal, agent, input)
     if "text/event-stream" in request.headers.get("accept", ""):
-        leaving = asked.on_disconnect
-        return follow_run(services, principal, live, legacy=False, on_disconnect=leaving, headers=headers)
-    headers["Location"] = run_path(thread_id, live.record.id)
-    return JSONResponse(run_shape(live.record).model_dump(by_alias=True), 202, headers)
+        return await show_outcome(services, principal, input, outcome)
+    match outcome:
+        case Started(live):
+            run, headers = live.record, run_headers(outcome)
+        case Joined(live):
+            run, headers = live.record, headers_of_run(live.record)
+        case Repeated(run):
+            headers = headers_of_run(run)
+    headers["Location"] = run_path(thread_id, run.id)
+    return JSONResponse(run_shape(run).model_dump(by_alias=True), 202, headers)
 
 
-async def _start(services: Services, principal: Principal, agent: Runnable, asked: RunInput) -> Started:
+async def _take(
+    services: Services, principal: Principal, agent: Runnable, asked: RunInput
+) -> Started | Joined | Repeated:
     """What is refused is named by the fields of this door."""
     try:
-        started = await start_turn(services, principal, agent, asked)
+        outcome = await take_request(services, principal, agent, asked)
     except NotFound as error:
         if error.field != PREVIOUS_RUN_FIELD:
             raise
         raise NotFound(error.public, field="previousRunId") from None
-    if isinstance(started, Standing):
+    if isinstance(outcome, Standing):
         raise InvalidInput("A message of this id has been said and answered.", field="messageId")
-    return started
+    return outcome
 
 
 async def _agent_of(services: Services, principal: Principal, thread_id: str) -> str | None:
@@ -90,11 +107,14 @@ async def _agent_of(services: Services, principal: Principal, thread_id: str) ->
 
 
 def _as_run_input(thread_id: str, asked: NewRun, records: list[CustomEntry]) -> RunInput:
-    """The same turn as AG-UI's, so that both doors keep the same rules."""
-    said = Said(index=0, id=asked.message_id or new_id("msg"), role="user", blocks=(Text(text=asked.text),))
+    """The same turn as AG-UI's, so that both doors keep the same rules. A run id alone makes a request that
+    can be repeated, so the message takes its id from that."""
+    run_id = asked.run_id or new_id("run")
+    message_id = asked.message_id or f"msg_{sha256(run_id.encode()).hexdigest()[:32]}"
+    said = Said(index=0, id=message_id, role="user", blocks=(Text(text=asked.text),))
     return RunInput(
         thread_id=thread_id,
-        run_id=asked.run_id or new_id("run"),
+        run_id=run_id,
         messages=(said,),
         protocol_version=PROTOCOL_VERSION,
         records=tuple(records),
@@ -131,7 +151,8 @@ async def follow_events(
 ) -> Response:
     """The run's events from the first, or behind a position (`Last-Event-ID` or `after`), until its end.
 
-    A run that ended long ago is told again from storage, one content event a message.
+    A run that ended long ago is told again from storage, one content event a message. A position that is not
+    kept is answered by the state and the messages up to the present, and what the run tells from there on.
     """
     run = await run_of(services, principal, thread_id, run_id)
     return await follow_record(services, principal, run, asked_position(request), legacy=protocol == "0")
@@ -143,20 +164,25 @@ async def follow_events(
     responses={204: {"description": "Nothing runs."}, **EVENT_STREAM},
 )
 async def follow_thread(
-    request: Request, services: Serving, principal: Caller, thread_id: ThreadId, protocol: Protocol = None
+    request: Request,
+    services: Serving,
+    principal: Caller,
+    thread_id: ThreadId,
+    protocol: Protocol = None,
+    after: After = None,
 ) -> Response:
     """The events of the run that is live on the thread; 204 when nothing runs.
 
-    Behind `Last-Event-ID` if that is a position of this run, and else from its first event.
+    From its first event, or behind a position (`Last-Event-ID` or `after`); one of another run is answered
+    by the state and the messages of the thread, and what the run tells from there on.
     """
     live = await services.runs.live(principal.namespace, thread_id)
     if live is None:
         await thread_of(services, principal, thread_id)
         return Response(status_code=204)
-    after = asked_position(request)
-    if after is not None and (after.seq, after.epoch) != (live.log.seq, live.log.epoch):
-        after = None
-    return await follow_record(services, principal, live.record, after, legacy=protocol == "0")
+    return await follow_record(
+        services, principal, live.record, asked_position(request), legacy=protocol == "0"
+    )
 
 
 @router.post(

@@ -1,8 +1,10 @@
 """The event log of a run: one list of frames that any number of followers read, each from its own place."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from pydantic import JsonValue
 
 from app.errors import InvalidInput
 from app.frames import Frame
@@ -27,6 +29,9 @@ class Position:
             raise InvalidInput("A position looks like 12.1.340.", field="Last-Event-ID")
         return cls(*(int(part) for part in parts))
 
+    def __str__(self) -> str:
+        return f"{self.seq}.{self.epoch}.{self.number}"
+
 
 class EventLog(Protocol):
     """Frames of one run, numbered from 1."""
@@ -43,6 +48,15 @@ class EventLog(Protocol):
     @property
     def last(self) -> int:
         """The number of the last frame; 0 before there is one."""
+        ...
+
+    @property
+    def opening_state(self) -> JsonValue:
+        """The shared state before the first frame."""
+        ...
+
+    def frames(self, *, legacy: bool = False) -> Iterator[bytes]:
+        """All frames so far, without the framing of server-sent events."""
         ...
 
     def append(self, frames: Sequence[Frame]) -> None:

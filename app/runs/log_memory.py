@@ -4,7 +4,9 @@ import asyncio
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+
+from pydantic import JsonValue
 
 from app.frames import Frame, Variants
 from app.runs.log import WRITE_LIMIT, EventLog
@@ -16,9 +18,10 @@ class MemoryLog:
     Where a 0.x client gets something else than a 1.0 client, the difference is kept aside by frame number.
     """
 
-    def __init__(self, seq: int, epoch: int) -> None:
+    def __init__(self, seq: int, epoch: int, opening_state: JsonValue = None) -> None:
         self.seq = seq
         self.epoch = epoch
+        self.opening_state = opening_state
         self.ended = False
         self._prefix = f"id: {seq}.{epoch}.".encode()
         self._bytes = bytearray()
@@ -63,6 +66,15 @@ class MemoryLog:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
+
+    def frames(self, *, legacy: bool = False) -> Iterator[bytes]:
+        differing = self._legacy if legacy else {}
+        for number in range(1, len(self._ends)):
+            event = differing.get(number)
+            if event is None:
+                event = self._bytes[self._ends[number - 1] : self._ends[number]]
+            if event:
+                yield bytes(event[event.index(b"\ndata: ") + len(b"\ndata: ") : -2])
 
     async def follow(self, after: int = 0, *, legacy: bool = False) -> AsyncGenerator[bytes]:
         at = after
@@ -118,10 +130,12 @@ class LogShelf:
         self._held = 0
         """Bytes of the ended logs."""
 
-    def open(self, namespace: str, run_id: str, seq: int, epoch: int) -> MemoryLog:
+    def open(
+        self, namespace: str, run_id: str, seq: int, epoch: int, opening_state: JsonValue = None
+    ) -> MemoryLog:
         """A new log for a run that begins, in the place of one under the same id whose run was deleted."""
         self._drop((namespace, run_id))
-        log = self._live[namespace, run_id] = MemoryLog(seq, epoch)
+        log = self._live[namespace, run_id] = MemoryLog(seq, epoch, opening_state)
         return log
 
     def retire(self, namespace: str, run_id: str) -> None:

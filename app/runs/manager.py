@@ -105,7 +105,7 @@ class RunManager:
 
     def _launch(self, order: Order, record: RunRecord) -> LiveRun:
         """From here on the run has a task, and the task sees to its end. Nothing in here may fail."""
-        log = self._shelf.open(order.namespace, record.id, record.seq, record.epoch)
+        log = self._shelf.open(order.namespace, record.id, record.seq, record.epoch, record.state)
         translate, stop = self._translator(), StopSignal()
         ended: asyncio.Future[tuple[RunEnd, str]] = asyncio.get_running_loop().create_future()
         job = self._run(order, record, log, translate, stop, ended)

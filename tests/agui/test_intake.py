@@ -1,16 +1,18 @@
 """What a request adds to a stored branch."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from app.agui.input import read_run_input
-from app.agui.intake import NothingNew, digest
+from app.agui.intake import NothingNew, is_repeated
 from app.conversation.blocks import Image, Reminder, Text
 from app.conversation.messages import Message
 from app.conversation.views import model_view, reader_view
 from app.errors import InvalidInput
 from app.store.adapter import KEEP, HeadRecord
+from tests.agui.records import earlier
 from tests.agui.requests import EMPTY, NOW, assistant, body, head, opening, outcome, tool, turn, user
 
 KNOWN = head("u1", "a1", "t1", "a2")
@@ -223,6 +225,7 @@ def test_what_is_recorded_of_a_request_holds_no_messages_and_no_foreign_properti
         body(user("u1"), tools=tools, forwardedProps=props, context=CONTEXT[:1], protocolVersion="1.0")
     ).input_record
     assert record == {
+        "accepted": ["u1"],
         "protocolVersion": "1.0",
         "tools": tools,
         "context": CONTEXT[:1],
@@ -230,7 +233,7 @@ def test_what_is_recorded_of_a_request_holds_no_messages_and_no_foreign_properti
     }
 
 
-def test_a_digest_tells_turns_apart_by_what_they_bring() -> None:
+def test_a_request_is_the_same_again_by_what_it_brings() -> None:
     base = body(user("u1"), state={"a": 1, "b": 2})
     same = body(user("u1"), assistant("partial"), state={"b": 2, "a": 1}, runId="run", weather="fair")
     others: list[dict[str, Any]] = [
@@ -241,6 +244,7 @@ def test_a_digest_tells_turns_apart_by_what_they_bring() -> None:
         {**base, "forwardedProps": {"conversation": {"hidden": True}}},
     ]
     requests: list[dict[str, Any]] = [base, same, *others]
-    digests = [digest(read_run_input(request), {"u1", "partial"}) for request in requests]
-    assert digests[0] == digests[1]
-    assert len(set(digests)) == len(others) + 1
+    begun = turn(base)
+    run = replace(earlier(), input=begun.input_record, digest=begun.digest)
+    repeated = [is_repeated(read_run_input(request), run) for request in requests]
+    assert repeated == [True, True, *(False for _ in others)]

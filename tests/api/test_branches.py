@@ -189,7 +189,10 @@ async def test_a_thread_that_was_never_spoken_on_has_nothing_to_tell(open_chat: 
 async def test_a_used_run_id_is_not_told_how_the_thread_stands(open_chat: OpenChat) -> None:
     chat = await open_chat("one")
     await chat.run("t", user("first", "u1"), run="r1")
-    answer = await chat.post_run(chat.body("t", *await chat.messages("t"), run="r1"))
+    history = await chat.messages("t")
+    answer = await chat.post_run(
+        chat.body("t", *history, run="r1", context=[{"description": "d", "value": "v"}])
+    )
     assert (answer.status_code, answer.json()["code"]) == (409, "run_exists")
 
 

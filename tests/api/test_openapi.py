@@ -57,6 +57,7 @@ def test_the_routes_are_those_of_the_readme() -> None:
         ("get", "/agents"),
         ("get", "/agents/{agent}/capabilities"),
         ("post", "/agents/{agent}/run"),
+        ("post", "/agents/{agent}/connect"),
         ("get", "/threads"),
         ("post", "/threads"),
         ("get", "/threads/{thread_id}"),

@@ -13,7 +13,7 @@ from app.agui.hydrate import WireRenderer, hydrate
 from app.agui.input import read_run_input
 from app.agui.translate import Translator
 from app.api.deps import Principal, Services
-from app.api.turns import Standing, Started, start_turn
+from app.api.turns import Outcome, Started, take_request
 from app.clock import SystemClock
 from app.errors import HeadMoved
 from app.runs.log_memory import LogShelf
@@ -43,10 +43,10 @@ class Overtaken:
             await self.answer(other)
         return read
 
-    async def answer(self, request: dict[str, Any]) -> Started | Standing:
+    async def answer(self, request: dict[str, Any]) -> Outcome:
         assert self.services is not None
         agent = self.services.agent("assistant")
-        started = await start_turn(self.services, PRINCIPAL, agent, read_run_input(request))
+        started = await take_request(self.services, PRINCIPAL, agent, read_run_input(request))
         if isinstance(started, Started):
             await started.live.task
         return started

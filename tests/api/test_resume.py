@@ -70,7 +70,10 @@ async def test_the_same_answer_again_is_told_how_the_thread_stands(open_chat: Op
     assert again.headers["verbatim-ignored-resume"] == "1"
     assert "MESSAGES_SNAPSHOT" in again.text
     assert "interrupt" not in again.text.rpartition("RUN_FINISHED")[2]
-    used = await chat.post_run(chat.body("t", *history, resume=[yes(asked)], run="r2"))
+    same = await chat.post_run(chat.body("t", *history, resume=[yes(asked)], run="r2"))
+    assert (same.status_code, same.headers["content-location"]) == (200, "/threads/t/runs/r2/events")
+    no = {"interruptId": asked["id"], "status": "cancelled"}
+    used = await chat.post_run(chat.body("t", *history, resume=[no], run="r2"))
     assert (used.status_code, used.json()["code"]) == (409, "run_exists")
     assert (ran, len(await chat.runs("t"))) == (["ann"], 2)
 

@@ -3,15 +3,19 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.strategies import integers
 from pydantic import JsonValue
 
 from app.agent.events import Appended, MessageDone, RunOpened
+from app.agui.connect import connect_live
+from app.agui.fold import Fold
 from app.agui.hydrate import hydrate
 from app.agui.interrupts import wire_interrupt
 from app.agui.translate import Translator
@@ -21,7 +25,9 @@ from app.conversation.interrupts import ChildRun, Interrupt
 from app.conversation.messages import assistant_message
 from app.conversation.outcomes import EndReason, RunEnd
 from app.frames import Variants
+from app.runs.log_memory import MemoryLog
 from tests.agui.beside import State
+from tests.agui.reducer import Client
 from tests.agui.stories import Story, stories, wire_rows
 from tests.interop.conftest import CURRENT, OLDER
 from tests.services.node import Node
@@ -48,9 +54,46 @@ def captured(story: Story, *, legacy: bool) -> dict[str, Any]:
     }
 
 
+def joined(story: Story, place: int, *, legacy: bool) -> list[dict[str, Any]]:
+    """The same by clients that join behind so many frames: a fresh one, and one that took those and lost its
+    stream."""
+    there = captured(story, legacy=legacy)
+    log = MemoryLog(1, 1, story.opened.state)
+    translate = Translator(SystemClock()).translate
+    for event in story.told():
+        log.append(translate(event))
+    frames = list(log.frames(legacy=legacy))
+    place = 1 + place % (len(frames) - 1)
+    before, state = there["before"], story.opened.state
+    fold = Fold.of(frames[:place], deepcopy(before), state)
+    opening = connect_live(story.opened.thread_id, story.opened.run_id, fold, clock=SystemClock())
+    again = [
+        (frame.legacy if legacy else frame.current) if isinstance(frame, Variants) else frame
+        for frame in opening
+    ]
+    told = [frame.decode() for frame in (*again, *frames[place:]) if frame is not None]
+    partial = Client(before)
+    partial.state = state
+    partial.take(json.loads(frame) for frame in frames[:place])
+    nothing: list[dict[str, Any]] = []
+    fresh: dict[str, Any] = {}
+    text = "".join(f"id: 1.1.{n}\ndata: {frame}\n\n" for n, frame in enumerate(told, 1))
+    return [
+        {**there, "text": text, "before": held, "state": known}
+        for held, known in ((nothing, fresh), (partial.messages, partial.state))
+    ]
+
+
 def held(node: Node, packages: Path, client: str, told: Sequence[Story], file: Path) -> list[dict[str, Any]]:
     """What the client made of each story."""
-    file.write_text(json.dumps([captured(story, legacy=client == OLDER) for story in told]))
+    return taken(node, packages, client, [captured(story, legacy=client == OLDER) for story in told], file)
+
+
+def taken(
+    node: Node, packages: Path, client: str, streams: Sequence[dict[str, Any]], file: Path
+) -> list[dict[str, Any]]:
+    """What the client made of each stream."""
+    file.write_text(json.dumps(streams))
     task = json.dumps({"client": client, "file": str(file)})
     found = asyncio.run(node.run_json(Path(__file__).parent / "hold.mjs", task, cwd=packages))
     return cast(list[dict[str, Any]], found)
@@ -76,6 +119,26 @@ def test_a_client_accepts_every_stream_and_holds_what_is_stored(
     ):
         problems = {kind: wrong for kind, wrong in found["problems"].items() if wrong}
         assert problems == {}, story
+
+
+@pytest.mark.requirement("AGUI-15", "LIVE-02")
+@both_generations
+def test_a_client_that_joins_anywhere_holds_what_is_stored(
+    node: Node, agui_clients: Path, tmp_path: Path, client: str
+) -> None:
+    told: list[tuple[Story, dict[str, Any]]] = []
+
+    @given(stories(), integers(0, 1000))
+    @settings(max_examples=150, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
+    def tell(story: Story, place: int) -> None:
+        told.extend((story, stream) for stream in joined(story, place, legacy=client == OLDER))
+
+    tell()
+    streams = [stream for _, stream in told]
+    results = taken(node, agui_clients, client, streams, tmp_path / "told.json")
+    for (story, stream), found in zip(told, results, strict=True):
+        problems = {kind: wrong for kind, wrong in found["problems"].items() if wrong}
+        assert problems == {}, (stream, story)
 
 
 @both_generations
